@@ -164,7 +164,8 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 		return err
 	}
 	query := url.Values{"network": {strconv.FormatInt(id, 10)}}
-	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier, "circuitId": c.CircuitID, "remoteId": c.RemoteID,
+	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier,
+		"circuitId": c.CircuitID, "remoteId": c.RemoteID,
 		"vendorClassIdentifier": c.VendorClass} {
 		if text != "" {
 			query.Set(name, text)

@@ -54,8 +54,9 @@ func (w *leaseWriter) complete(l storedLease, c leaseChange, same bool) error {
 		return err
 	}
 	var id, stop int64
-	err := w.tx.QueryRow("SELECT id, coalesce(stop, 0) FROM dhcp_lease_span WHERE configuration = ? AND low = ? AND start = ? AND refs = ? AND id <> ?"+
-		" ORDER BY id DESC LIMIT 1", w.configuration, store.AddrKey(c.address), c.began.Unix(), w.refs(), l.span).Scan(&id, &stop)
+	err := w.tx.QueryRow("SELECT id, coalesce(stop, 0) FROM dhcp_lease_span WHERE configuration = ? AND low = ? AND start = ?"+
+		" AND refs = ? AND id <> ? ORDER BY id DESC LIMIT 1", w.configuration, store.AddrKey(c.address), c.began.Unix(), w.refs(), l.span).
+		Scan(&id, &stop)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && stop != 0 && stop <= c.start.Unix() {
 		return nil
 	}

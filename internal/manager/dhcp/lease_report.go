@@ -211,7 +211,8 @@ var reasons = map[dhcplease.Kind]string{dhcplease.Expire: "EXPIRED", dhcplease.R
 // changeOf returns the change that an event at a time reports; changes is false if it reports none.
 func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
 	l := e.Lease
-	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), began: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
+	began := time.Unix(l.Start, 0)
+	c = leaseChange{state: stateAllocated, start: began, began: began, end: endOf(l.Expires), network: l.Network, address: l.Address,
 		prefix: l.PrefixLength, mac: hardwareText(l.MAC), clientID: strings.ToUpper(cmp.Or(l.DUID, l.ClientID)), hostName: cleaned(l.HostName),
 		circuit: shownText(l.CircuitID), remote: shownText(l.RemoteID), link: shownText(l.InterfaceID), vendor: shownText(l.VendorClass)}
 	for _, p := range l.Parameters {

@@ -362,8 +362,8 @@ func verifyContent(tx *store.Tx, fault func(format string, args ...any)) error {
 	}, "SELECT server, hash FROM dhcp_server")
 }
 
-// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content. It requests
-// the leases of that service point.
+// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content. It
+// requests the leases of that service point.
 func renumber(c *resource.Change) error {
 	now, before := c.Type.TextOf(c.New, "servicePoint"), ""
 	if c.Old != nil {

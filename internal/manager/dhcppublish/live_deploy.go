@@ -67,8 +67,8 @@ func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server i
 	return c.fields.ServicePoint, nil
 }
 
-// compile compiles the current settings. It returns nil if they cannot be served, or if the server does not serve the network any more: only
-// a deployment removes it.
+// compile compiles the current settings. It returns nil if they cannot be served, or if the server does not serve the network any more:
+// only a deployment removes it.
 func (d *liveDeployment) compile() (after dhcpdata.Units, faults []string, err error) {
 	if d.row.Collection == "macPools" {
 		err = d.compilePool(d.row.ID)

@@ -122,8 +122,8 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 }
 
 // commitUnits stores the content of a server, unless it has changed since the revision. It returns the number of the revision to serve.
-// Unchanged content gets a new number, and the leases are requested, if the service point serves a revision that this database does not know, as after the restore of an
-// older backup.
+// Unchanged content gets a new number, and the leases are requested, if the service point serves a revision that this database does not
+// know, as after the restore of an older backup.
 func commitUnits(tx *store.Tx, configuration, server int64, revision content.Revision, there bool, serves string, before,
 	after dhcpdata.Units) (int64, error) {
 	now, is, err := deployed(tx, server)

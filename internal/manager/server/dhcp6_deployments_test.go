@@ -58,7 +58,8 @@ func TestDHCPv6Deployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := &dhcpmsg.Message6{Type: dhcpmsg.InformationRequest6, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptRequest6, Data: []byte{0, 17}}}}
+	message := &dhcpmsg.Message6{Type: dhcpmsg.InformationRequest6, Options: dhcpmsg.Options6{
+		{Code: dhcpmsg.OptRequest6, Data: []byte{0, 17}}}}
 	d := dhcpdata.Decide6(c, &dhcpdata.Facts6{Message: message, Interface: []netip.Prefix{netip.MustParsePrefix("2001:db8:0:1::1/64")}},
 		noLeases{}, 1000)
 	if o := d.Options[len(d.Options)-1]; o.Code != 17 || o.Name != "vendor-opts" || hex.EncodeToString(o.Value) != "00000009000100015a" {
@@ -79,30 +80,35 @@ func TestDHCPv6Deployment(t *testing.T) {
 		return m.Want(200, "GET", "/api/v2/dhcpExplanation?network="+network+query, "")
 	}
 	facts := dhcpdata.Facts6{Message: &dhcpmsg.Message6{Type: dhcpmsg.Solicit6, Options: dhcpmsg.Options6{
-		{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}}, {Code: dhcpmsg.OptIANA6, Data: append([]byte{0, 0, 0, 1}, make([]byte, 8)...)}}},
+		{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}},
+		{Code: dhcpmsg.OptIANA6, Data: append([]byte{0, 0, 0, 1}, make([]byte, 8)...)}}},
 		Interface: []netip.Prefix{netip.MustParsePrefix("2001:db8:0:1::1/64")}}
 	offered := dhcpdata.Decide6(c, &facts, noLeases{}, 1000).Changes[0].Address.String()
 	for _, planned := range []string{"", "&planned=true"} {
 		r := explain("&clientIdentifier=00:03:00:01:02:00:00:00:00:09" + planned)
-		if r.Text("reply") != "ADVERTISE" || r.Text("address") != "2001:db8:0:1::9" || r.Text("reservation") == "" || r.Text("leaseTime") != "7200" ||
+		if r.Text("reply") != "ADVERTISE" || r.Text("address") != "2001:db8:0:1::9" || r.Text("reservation") == "" ||
+			r.Text("leaseTime") != "7200" ||
 			!strings.Contains(string(r.Body), `"name":"vendor-opts","value":"00000009000100015a","from":{"level":"network"`) {
 			t.Errorf("the explanation%s is %s", planned, r.Body)
 		}
-		if r := explain("&macAddress=02:00:00:00:00:01" + planned); r.Text("address") != offered || r.Text("range") == "" || r.Text("reservation") != "" {
+		r = explain("&macAddress=02:00:00:00:00:01" + planned)
+		if r.Text("address") != offered || r.Text("range") == "" || r.Text("reservation") != "" {
 			t.Errorf("another client gets %s, and by the server %s", r.Body, offered)
 		}
 	}
 	_, source := m.leaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
-	source.send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: dhcplease.Lease{Network: int64Of(t, network),
-		Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now, Expires: now + 3600, DUID: "00030001020000000001", IAID: 7}}})
+	held := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now, Expires: now + 3600,
+		DUID: "00030001020000000001", IAID: 7}
+	source.send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
 	if r := explain("&macAddress=02:00:00:00:00:01&iaid=7"); r.Text("address") != "2001:db8:0:1::177" {
 		t.Errorf("the holder of a lease gets %s", r.Body)
 	}
 	if r := explain("&macAddress=02:00:00:00:00:01&requested=2001:db8:0:1::177"); r.Text("address") != offered {
 		t.Errorf("another association gets %s", r.Body)
 	}
-	for query, field := range map[string]string{"": "clientIdentifier", "&clientIdentifier=00": "clientIdentifier", "&macAddress=x": "macAddress",
+	for query, field := range map[string]string{"": "clientIdentifier", "&clientIdentifier=00": "clientIdentifier",
+		"&macAddress=x": "macAddress",
 		"&macAddress=02:00:00:00:00:01&requested=10.0.0.1": "requested", "&macAddress=02:00:00:00:00:01&iaid=-1": "iaid",
 		"&macAddress=02:00:00:00:00:01&vendorClassIdentifier=x": "vendorClassIdentifier"} {
 		m.Refused(400, "InvalidQueryParameterValue", field, "GET", "/api/v2/dhcpExplanation?network="+network+query, "")

@@ -58,9 +58,10 @@ func (p *dhcpPlan) deploys() (message string) {
 func (p *dhcpPlan) confirms(revision string) {
 	p.T.Helper()
 	id := p.instance(p.point).Text("applications.0.id")
-	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
-		ErrorConditions: []string{}, Applications: []checkin.Application{{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0",
-			ErrorConditions: []string{}, Content: revision, Contented: true}}}}, p.certificate); status != 200 {
+	application := checkin.Application{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0", ErrorConditions: []string{},
+		Content: revision, Contented: true}
+	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1",
+		Variant: checkin.Fleet, ErrorConditions: []string{}, Applications: []checkin.Application{application}}}, p.certificate); status != 200 {
 		p.T.Fatalf("the check-in: %d %v", status, a)
 	}
 	apitest.Eventually(p.T, "the deployment has ended", func() bool {
@@ -237,7 +238,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 	if size > 8<<10 {
 		t.Errorf("the changes took %d octets", size)
 	}
-	m.storeLease("10.0.0.15", p.network)
+	p.leases(m.leaseSource(p.certificate), "10.0.0.15")
 	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, apitest.MergePatch)
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.15","action":"END_LEASE"}`)
 	follows("an order is live", func() bool { return contains(unit, `"action":"endLease"`) })

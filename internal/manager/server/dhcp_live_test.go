@@ -1,12 +1,14 @@
 package server
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
 )
 
 // follows fetches the content until a unit contains a text, or lacks it.
@@ -16,6 +18,14 @@ func (p *dhcpPlan) follows(unit, text string, contains bool) {
 		p.fetch()
 		return strings.Contains(strings.Join(p.items(unit), "\n"), text) == contains
 	})
+}
+
+// leases reports the lease of an address.
+func (p *dhcpPlan) leases(source *leaseSource, address string) {
+	p.T.Helper()
+	now := p.Store.Now()
+	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(p.T, p.network), Address: netip.MustParseAddr(address),
+		Start: now.Unix(), Expires: now.Unix() + 3600, MAC: "00005e0053f0"})
 }
 
 // compiles fails the test unless the service point accepts the content.
@@ -35,7 +45,8 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	p.deploys()
 	unit := dhcpdata.NetworkUnit(int64Of(t, p.network))
 	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.10","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`)
-	m.storeLease("10.0.0.15", p.network)
+	source := m.leaseSource(p.certificate)
+	p.leases(source, "10.0.0.15")
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.15","action":"END_LEASE"}`)
 	p.follows(unit, `"action":"endLease"`, true)
 	if all := strings.Join(p.items(unit), "\n"); strings.Contains(all, "10.0.0.10") {
@@ -44,7 +55,7 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":true}`, apitest.MergePatch)
 	p.follows(unit, "10.0.0.10", true)
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv4RawOption","name":"odd","value":"if option x = \"y\" { }"}`)
-	m.storeLease("10.0.0.16", p.network)
+	p.leases(source, "10.0.0.16")
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.16","action":"END_LEASE"}`)
 	p.follows(unit, `"address":"10.0.0.16","action":"endLease"`, true)
 	p.has(unit, "10.0.0.10", "10.0.0.15")

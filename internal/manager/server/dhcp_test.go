@@ -164,7 +164,8 @@ func (m *manager) storeLease(address, network string) {
 			" DO UPDATE SET n = dhcp_lease_count.n + 1"); err != nil {
 			return err
 		}
-		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
+		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) "+
+			"SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
 			"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
 			"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, int64Of(m.T, network))
 	}); err != nil {

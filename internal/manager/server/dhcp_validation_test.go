@@ -14,7 +14,8 @@ func TestOptionsOfRangeReachReservations(t *testing.T) {
 	at := "/api/v2/networks/" + p.network
 	r := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.110","splitAroundStaticAddresses":true,"exclusionRanges":["10.0.0.105"]}`)
 	m.ID("/api/v2/ranges/"+r+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"domain-name","value":"range.example"}`)
-	for mac, address := range map[string]string{"00:00:5e:00:53:01": "10.0.0.108", "00:00:5e:00:53:02": "10.0.0.105", "00:00:5e:00:53:03": "10.0.0.120"} {
+	for mac, address := range map[string]string{"00:00:5e:00:53:01": "10.0.0.108", "00:00:5e:00:53:02": "10.0.0.105",
+		"00:00:5e:00:53:03": "10.0.0.120"} {
 		m.ID(at+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)
 	}
 	p.deploys()

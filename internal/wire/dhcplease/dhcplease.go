@@ -151,6 +151,10 @@ type Renewal struct {
 // MaxRenewals is the maximum number of renewals in a record, so that it is shorter than stream.MaxRecord.
 const MaxRenewals = 1500
 
+// MaxSnapshotPart is the maximum number of octets of the leases in a part of a snapshot, so that its record is shorter than
+// stream.MaxRecord.
+const MaxSnapshotPart = stream.MaxRecord - 4<<10
+
 // Pack returns renewals in packed form. It sorts them by address. All addresses must be of one family.
 func Pack(all []Renewal) []byte {
 	slices.SortFunc(all, func(a, b Renewal) int { return a.Address.Compare(b.Address) })

@@ -20,8 +20,8 @@ func (a *API) explanationPath() family.Path {
 	text := family.Schema{"type": "string"}
 	return family.Path{Pattern: explainPath, Operations: []family.Operation{{
 		Method: http.MethodGet, ID: "getDhcpExplanation", Summary: "What a DHCP client would get, and why (Portolan extension)",
-		Description: "The answer of the server of a network to a DISCOVER or, in DHCPv6, a SOLICIT of a client, with the object that each option comes from. It is " +
-			"computed by the function that the server itself uses, over the deployed content.",
+		Description: "The answer of the server of a network to a DISCOVER or, in DHCPv6, a SOLICIT of a client, with the object that each " +
+			"option comes from. It is computed by the function that the server itself uses, over the deployed content.",
 		Access: family.Access{Schemes: schemes, Admit: a.admit},
 		Query: []family.Parameter{
 			{Name: "network", Description: "The id of the network of the client.", Schema: family.Schema{"type": "integer", "format": "int64"}},

@@ -8,15 +8,10 @@ import (
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
-	"portolan/internal/wire/stream"
 )
 
-const (
-	// maxSnapshotPart is the maximum number of octets of the leases in a part of a snapshot, so that its record is shorter than
-	// stream.MaxRecord. snapshotStep is the maximum number of addresses that are examined under one lock.
-	maxSnapshotPart = stream.MaxRecord - 4<<10
-	snapshotStep    = 500
-)
+// snapshotStep is the maximum number of addresses that are examined under one lock.
+const snapshotStep = 500
 
 // wantSnapshot starts to write the list of all leases for the manager, if the content requests one that was not written. A list that could
 // not be written is written again.
@@ -97,9 +92,7 @@ func (w *snapshotWriter) queue(addresses []netip.Addr, last bool) (done int, err
 	if err != nil {
 		return 0, err
 	}
-	if !e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) {
-		return 0, errNotWritten
-	}
+	e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) // there is room in the queue, see above
 	w.part.Part++
 	return done, nil
 }
@@ -119,7 +112,7 @@ func (w *snapshotWriter) collect(addresses []netip.Addr, now int64) (done int, e
 		if err != nil {
 			return 0, err
 		}
-		if size += len(text) + 1; size > maxSnapshotPart && len(w.part.Leases) > 0 {
+		if size += len(text) + 1; size > dhcplease.MaxSnapshotPart && len(w.part.Leases) > 0 {
 			return i, nil
 		}
 		w.part.Leases = append(w.part.Leases, one)
