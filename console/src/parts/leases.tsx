@@ -177,10 +177,15 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
               key: "client",
               title: "Client",
               width: "11rem",
-              narrow: "minmax(0,1fr)",
+              narrow: "8.8rem",
               cell: r => <span class="mono cut">{r.macAddress || r.clientIdentifier}</span>,
             },
-            { key: "host", title: "Host name", minor: true, cell: r => <span class="cut">{r.hostName}</span> },
+            {
+              key: "host",
+              title: "Host name",
+              narrow: "minmax(0,1fr)",
+              cell: r => <span class="cut">{r.hostName}</span>,
+            },
             ...(at === "leases"
               ? [
                   {

@@ -126,7 +126,7 @@ func (f *leaseFollower) BeforeCommit() error {
 // moveLeases moves the leases that a network does not contain any more to the networks that have their space now, and deletes the others.
 func (f *leaseFollower) moveLeases(network store.Resource) error {
 	var now []*store.Resource
-	still, rest := false, "parent = ?"
+	rest := "parent = ?"
 	args := []any{network.ID}
 	if err := f.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
 		store.Compare{Field: configurationColumn, Op: "eq", Value: network.Configuration},
@@ -142,7 +142,7 @@ func (f *leaseFollower) moveLeases(network store.Resource) error {
 	if err != nil && !store.IsNotFound(err) {
 		return err
 	}
-	still = err == nil && head.Collection == "networks"
+	still := err == nil && head.Collection == "networks"
 	for _, one := range now {
 		if one.ID == network.ID {
 			rest, args = "parent = ? AND (low < ? OR low > ?)", append(args, one.Low, one.High)

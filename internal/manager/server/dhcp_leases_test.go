@@ -82,7 +82,8 @@ func TestLeasesAreReported(t *testing.T) {
 	}
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases",
 		"leases?" + filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + filter("address:'10.0.0.20'"), "leases?" + filter("hostName:'lamp'"),
-		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
+		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("server.id:"+server), "leases?" + filter("server.name:'dhcp1'"),
+		"leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
 		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + filter("endDateTime:null")} {
 		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
 			t.Errorf("%s: %s", path, r.Body)
@@ -91,6 +92,8 @@ func TestLeasesAreReported(t *testing.T) {
 	for _, path := range []string{"leases?" + filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + filter("state:'DHCP_FREE'")} {
 		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
 	}
+	m.Want(200, "GET", "/api/v2/leases?"+filter("server.name:'dhcp2'"), "").None(t)
+	m.Refused(400, "InvalidFilterField", "server", "GET", "/api/v2/leaseSpans?"+filter("server.id:"+server), "")
 	later := start.Add(48 * time.Hour)
 	source.send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: lease.Address, Expires: later.Unix()}})}})
