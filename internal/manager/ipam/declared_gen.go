@@ -190,6 +190,7 @@ var descriptions = map[string]string{
 	"RangeHead":                                                 "RangeHead has the common fields of DHCP ranges and IP groups. They cover part of the hosts of a network but do not use its free space.",
 	"RangeHead.configuration":                                   "configuration is the configuration that contains the range.",
 	"RangeHead.range":                                           "range is the part of the network: start-end, CIDR, or an offset from the first address of the network. The offset has a size (10,20) or a percentage of the hosts (10,50%). In IPv6 the range can be a size such as /80.",
+	"RangeUtilization":                                          "RangeUtilization is the utilization of a DHCP range.",
 	"SpaceHead":                                                 "SpaceHead has the common fields of IPv4 and IPv6 blocks and networks.",
 	"SpaceHead._inheritedFields":                                "_inheritedFields lists the fields whose values are inherited from a parent.",
 	"SpaceHead.configuration":                                   "configuration is the configuration that contains the block or network.",
