@@ -263,11 +263,12 @@ export function Table({
             setQuery({
               filter: filterOf(
                 typed,
-                collection === "events"
-                  ? "message"
-                  : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed)
-                    ? "address"
-                    : "name",
+                collection === "events" ? "message" : "name",
+                collection === "addresses"
+                  ? "address"
+                  : ["blocks", "networks", "ranges"].includes(collection)
+                    ? "range"
+                    : undefined,
               ),
             })
           }}

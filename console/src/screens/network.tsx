@@ -456,7 +456,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
           role="search"
           onSubmit={e => {
             e.preventDefault()
-            setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") })
+            setQuery({ filter: filterOf(typed, "name", "address") })
           }}
         >
           <input
