@@ -141,6 +141,12 @@ func TestLeasesAreReported(t *testing.T) {
 	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
 		t.Errorf("the events are %s", r.Body)
 	}
+	source.event(dhcplease.Abandon, end.Add(3*time.Minute), dhcplease.Lease{Network: lease.Network,
+		Address: netip.MustParseAddr("10.0.0.77"), Start: end.Unix(), Expires: later.Unix()})
+	r = m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT' and message:contains('10.0.0.77')"), "")
+	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
+		t.Errorf("the events are %s", r.Body)
+	}
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	m.Want(200, "GET", "/api/v2/leases", "").None(t)
