@@ -23,6 +23,11 @@ const (
 	// entryLease is a lease, and entryOrder a performed order, in a checkpoint.
 	entryLease = 'L'
 	entryOrder = 'O'
+	// entryPairedRenewal is a renewal of a lease of a failover pair. entryPair is the status of a pair, and entryPairReport what the manager
+	// learns about it; both are JSON.
+	entryPairedRenewal = 'P'
+	entryPair          = 'F'
+	entryPairReport    = 'G'
 )
 
 // event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
@@ -120,6 +125,11 @@ func (e *engine) applyEntry(entry []byte) error {
 		if part.Last {
 			e.snapshot = max(e.snapshot, part.Requested)
 		}
+	case entryPairedRenewal:
+		return e.applyPairedRenewal(text)
+	case entryPair:
+		return e.applyPair(text)
+	case entryPairReport:
 	case entryOrder:
 		r := &reader{text: text}
 		e.performed[int64(r.number())] = true
