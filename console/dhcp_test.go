@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"portolan/console/browser"
+	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/testkit/dhcptest"
@@ -187,4 +188,39 @@ func TestExplainForm(t *testing.T) {
 	s.ok(p.Text("dhcp-edge"))
 	s.ok(p.Text("Rules in order"))
 	s.accessible(p, "an explanation")
+}
+
+// TestFailoverState shows the state of a failover pair at the page of a server.
+func TestFailoverState(t *testing.T) {
+	s := start(t)
+	s.dhcpNetwork()
+	server, configuration := s.id("servers", "name:'dhcp-edge'"), s.id("configurations", "type:'Configuration'")
+	partner := fmt.Sprintf("%.0f", s.api("POST", "/api/v2/configurations/"+configuration+"/servers",
+		`{"type":"Server","name":"dhcp-twin","profile":"DNS_DHCP_SERVER_20","interfaces":[{"managementAddress":"10.0.0.6"}]}`)["id"])
+	ids := make([]int64, 2)
+	for i, text := range []string{server, partner} {
+		n, err := strconv.ParseInt(text, 10, 64)
+		s.ok(err)
+		ids[i] = n
+	}
+	a := s.m.Address
+	s.ok(a.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: a, Given: map[string]bool{}, Extra: map[string]string{}}
+		at, err := tx.Get(ids[0])
+		if err != nil {
+			return err
+		}
+		x := &dhcp.DHCPPartner{State: "COMMUNICATIONS-INTERRUPTED", StateDateTime: tx.Now(), ReportDateTime: tx.Now(), PendingUpdates: 7}
+		x.Type, x.Parent, x.Config, x.Partner.ID = "DHCPPartner", ids[0], at.Configuration, ids[1]
+		_, err = c.Following().Create(a.TypeNamed(x.Type), x)
+		return err
+	}))
+	p := s.open()
+	s.ok(p.Go("/ui/servers/" + server))
+	for _, text := range []string{"DHCP failover with", "dhcp-twin", "not connected"} {
+		s.ok(p.Text(text))
+	}
+	s.accessible(p, "a server with a partner")
+	s.click(p, "Declare partner down")
+	s.ok(p.Text("Declare dhcp-twin down"))
 }

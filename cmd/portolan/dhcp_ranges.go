@@ -34,7 +34,8 @@ func (c *dhcpRangesCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return printRows(s, c.JSON, page, "no ranges", "RANGE\tNAME\tUSED\tLEASED\tRESERVED\tABANDONED\tFREE\tFULL IN", func(text json.RawMessage) (string, error) {
+	const head = "RANGE\tNAME\tUSED\tLEASED\tRESERVED\tABANDONED\tFREE\tFULL IN"
+	return printRows(s, c.JSON, page, "no ranges", head, func(text json.RawMessage) (string, error) {
 		var r struct {
 			Range, Name string
 			Utilization struct {

@@ -165,7 +165,7 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
               key: "address",
               title: "Address",
               width: "minmax(8rem,13rem)",
-              narrow: "7rem",
+              narrow: "6.6rem",
               cell: r => (
                 <button class="plain link mono" tabIndex={-1} onClick={() => setOpened(r)}>
                   {r.address}
@@ -177,10 +177,15 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
               key: "client",
               title: "Client",
               width: "11rem",
-              narrow: "minmax(0,1fr)",
+              narrow: "10.4rem",
               cell: r => <span class="mono cut">{r.macAddress || r.clientIdentifier}</span>,
             },
-            { key: "host", title: "Host name", minor: true, cell: r => <span class="cut">{r.hostName}</span> },
+            {
+              key: "host",
+              title: "Host name",
+              narrow: "minmax(0,1fr)",
+              cell: r => <span class="cut">{r.hostName}</span>,
+            },
             ...(at === "leases"
               ? [
                   {

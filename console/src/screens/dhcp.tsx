@@ -86,13 +86,20 @@ function Ranges({ c }: { c: number }) {
         open={r => go("/ui/ranges/" + r.id)}
         empty={<Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>}
         columns={[
-          { key: "range", title: "Range", width: "minmax(14rem,2fr)", cell: r => <To r={r} mono /> },
-          { key: "name", title: "Name", cell: r => r.name },
+          {
+            key: "range",
+            title: "Range",
+            width: "minmax(14rem,2fr)",
+            narrow: "minmax(0,1fr)",
+            cell: r => <To r={r} mono />,
+          },
+          { key: "name", title: "Name", minor: true, cell: r => r.name },
           {
             key: "size",
             title: "Addresses",
             width: "7rem",
             number: true,
+            minor: true,
             cell: r => {
               const s = parseSpan(r.range)
               return s ? amount(size(s)) : null
@@ -102,7 +109,7 @@ function Ranges({ c }: { c: number }) {
             key: "use",
             title: "Use",
             width: "minmax(9rem,1.4fr)",
-            narrow: "5rem",
+            narrow: "6.5rem",
             cell: r => (
               <span class="range-cell">
                 <RangeBar u={utilization(r)} range={r.range!} />

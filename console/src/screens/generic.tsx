@@ -23,7 +23,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
 import { Options } from "../parts/options"
-import { Partner } from "../parts/partner"
+import { Partners } from "../parts/partner"
 import { Operations, Preview, shown } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
@@ -607,7 +607,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         )}
       </Head>
       <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
-      {collection === "servers" && !below && <Partner r={r} />}
+      {collection === "servers" && !below && schema.collections.servers?.b?.dhcpPartners && <Partners r={r} />}
       {others.length > 0 && (
         <p class="muted small">
           Also:{" "}

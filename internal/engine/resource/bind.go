@@ -329,12 +329,15 @@ func (s Scope) compareNested(f *schema.Field, n *schema.Node, path []string) (st
 
 // compareReference compares a member of a reference's target: location.id, location.name, location.country.
 func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) (store.Expr, error) {
-	if f.Column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // references of rows from other sources are in no table
-		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
+	column := f.Column
+	if column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // references of rows from other sources are in no table
+		if column = f.FilterColumn; column == "" {
+			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
+		}
 	}
 	through := store.Through{Ref: f.Name}
-	if f.Column != "" {
-		through.Ref, through.Column = f.Column, true
+	if column != "" {
+		through.Ref, through.Column = column, true
 	}
 	if len(rest) == 0 {
 		v := n.Values[0]
@@ -350,9 +353,9 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 		return store.Not{Expr: through}, nil
 	}
 	// A comparison by id is the most frequent one and needs no access to the target.
-	if rest[0] == "id" && len(rest) == 1 && (n.Op == "eq" || n.Op == "in") && f.Column != "" {
+	if rest[0] == "id" && len(rest) == 1 && (n.Op == "eq" || n.Op == "in") && column != "" {
 		field := &schema.Field{Name: n.Path[0], Kind: schema.Integer}
-		return field.CompareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{f.Column}})
+		return field.CompareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{column}})
 	}
 	inner := Scope{api: s.api, caller: s.caller}
 	for _, name := range f.Refs {

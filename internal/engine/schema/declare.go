@@ -63,7 +63,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Always = member.Tag.Get("always")
 	f.FilterAs = member.Tag.Get("filterAs")
 	f.Identify = member.Tag.Get("identify")
-	f.Column = member.Tag.Get("column")
+	f.Column, f.FilterColumn = member.Tag.Get("column"), member.Tag.Get("filterColumn")
 	f.KeyPrefix = member.Tag.Get("key")
 	f.Unless = member.Tag.Get("unless")
 	f.Enum = splitTag(member.Tag.Get("enum"))

@@ -160,10 +160,12 @@ type Field struct {
 	Chosen   bool     // the manager chooses a value if a request that creates a resource omits the field; null is a value of its own
 	Inherit  bool     // if it is not set, the value of the nearest resource above that sets it is in effect
 	Column   string   // "parent" or "configuration" if the reference is a column of the row
-	Min, Max *int64
-	Unless   string   // a member that may replace a required one
-	Back     []string // the subcollections of the target that list the sources of the reference
-	FilterAs string   // of many references: its name in filters, for one of the targets
+	// FilterColumn is the column with the reference in the table of another source than resources. Filters use it; empty: no filter.
+	FilterColumn string
+	Min, Max     *int64
+	Unless       string   // a member that may replace a required one
+	Back         []string // the subcollections of the target that list the sources of the reference
+	FilterAs     string   // of many references: its name in filters, for one of the targets
 	// Also is the name of the field that this field is another name of, in a later release; empty for other fields. Both are shown, and
 	// both are accepted.
 	Also string

@@ -47,7 +47,7 @@ type Lease struct {
 	// Network is the network that contains the address.
 	Network schema.Ref `api:"network,readOnly" column:"parent" ref:"IPv4Network|IPv6Network"`
 	// Server is the server that assigned the address.
-	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer"`
+	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// Address is the address that was leased.
 	Address netip.Addr `api:"address,readOnly,span"`
 	// State is the state of the lease.

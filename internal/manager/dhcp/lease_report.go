@@ -275,18 +275,25 @@ func cleaned(text string) string {
 // maxNamedAddresses is the maximum number of addresses that an event lists.
 const maxNamedAddresses = 10
 
-// reportAbandoned adds one event for each network with addresses that became abandoned.
+// abandonedGroup is a network and the reason why addresses in it became abandoned.
+type abandonedGroup struct {
+	network int64
+	reason  string
+}
+
+// reportAbandoned adds one event for each network and reason with addresses that became abandoned.
 func (w *leaseWriter) reportAbandoned() error {
-	byNetwork := map[int64][]string{}
-	var networks []int64
+	addresses := map[abandonedGroup][]string{}
+	var groups []abandonedGroup
 	for _, c := range w.abandoned {
-		if byNetwork[c.network] == nil {
-			networks = append(networks, c.network)
+		group := abandonedGroup{c.network, c.reason}
+		if addresses[group] == nil {
+			groups = append(groups, group)
 		}
-		byNetwork[c.network] = append(byNetwork[c.network], c.address.String())
+		addresses[group] = append(addresses[group], c.address.String())
 	}
-	for _, id := range networks {
-		all := byNetwork[id]
+	for _, group := range groups {
+		all := addresses[group]
 		list := strings.Join(all[:min(len(all), maxNamedAddresses)], ", ")
 		if more := len(all) - maxNamedAddresses; more > 0 {
 			list += fmt.Sprintf(" and %d more", more)
@@ -295,11 +302,15 @@ func (w *leaseWriter) reportAbandoned() error {
 		if strings.Contains(all[0], ":") {
 			service = "DHCPv6"
 		}
-		if row := w.networks[id]; row != nil {
+		if row := w.networks[group.network]; row != nil {
 			name = row.Name
 		}
+		message := fmt.Sprintf("Abandoned addresses: %s. A client found another machine at the address and declined it.", list)
+		if group.reason == reasons[dhcplease.Abandon] {
+			message = fmt.Sprintf("Abandoned addresses: %s. Another machine without a lease answers at the address.", list)
+		}
 		if err := event.Add(w.tx, event.Event{EventType: "WARNING", Category: "DHCP_ALERT", Subcategory: service, SourceName: name,
-			Message: fmt.Sprintf("Abandoned addresses: %s. Another machine answers, or a client declined them.", list)}, id); err != nil {
+			Message: message}, group.network); err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,8 @@ func TestLeasesAreReported(t *testing.T) {
 	}
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases",
 		"leases?" + filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + filter("address:'10.0.0.20'"), "leases?" + filter("hostName:'lamp'"),
-		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
+		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("server.id:"+server), "leases?" + filter("server.name:'dhcp1'"),
+		"leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
 		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + filter("endDateTime:null")} {
 		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
 			t.Errorf("%s: %s", path, r.Body)
@@ -99,6 +100,8 @@ func TestLeasesAreReported(t *testing.T) {
 	for _, path := range []string{"leases?" + filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + filter("state:'DHCP_FREE'")} {
 		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
 	}
+	m.Want(200, "GET", "/api/v2/leases?"+filter("server.name:'dhcp2'"), "").None(t)
+	m.Refused(400, "InvalidFilterField", "server", "GET", "/api/v2/leaseSpans?"+filter("server.id:"+server), "")
 	later := start.Add(48 * time.Hour)
 	source.send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: lease.Address, Expires: later.Unix()}})}})
@@ -136,6 +139,12 @@ func TestLeasesAreReported(t *testing.T) {
 	}
 	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), "")
 	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
+		t.Errorf("the events are %s", r.Body)
+	}
+	source.event(dhcplease.Abandon, end.Add(3*time.Minute), dhcplease.Lease{Network: lease.Network,
+		Address: netip.MustParseAddr("10.0.0.77"), Start: end.Unix(), Expires: later.Unix()})
+	r = m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT' and message:contains('10.0.0.77')"), "")
+	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Verify()
