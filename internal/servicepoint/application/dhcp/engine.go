@@ -1,9 +1,10 @@
 package dhcp
 
 import (
-	"encoding/binary"
+	"errors"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type engine struct {
 	content  atomic.Pointer[content]
 	journal  *journal
 	counters *counters
+	names    *registrar
 	// probe reports whether an address answers within a time; tests replace it.
 	probe func(a netip.Addr, seconds uint32) bool
 	// probes limits the concurrent probes.
@@ -51,6 +53,8 @@ type content struct {
 // commit is a change of leases that has to be stored.
 type commit struct {
 	entries [][]byte
+	// named are the leases whose names in DNS may change.
+	named []*lease
 	// undo takes the change back after a failed write; the lock of the engine is held. done is called after a successful one.
 	undo func()
 	done func()
@@ -79,11 +83,17 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, err
 	}
 	e.journal = j
+	names, failed := openRegistrar(filepath.Join(dir, "names"), log)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	e.names = names
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
 	}
 	e.content.Store(&content{compiled: empty})
+	e.startNames()
 	e.tasks.Go(e.commitAll)
 	e.tasks.Go(e.tick)
 	return e, err, nil
@@ -94,7 +104,7 @@ func (e *engine) close() error {
 	close(e.stop)
 	e.tasks.Wait()
 	e.writeDigests()
-	return e.journal.close()
+	return errors.Join(e.names.close(), e.journal.close())
 }
 
 // request is a message with the facts about its way here.
@@ -125,13 +135,6 @@ func (e *engine) decide(r *request, probed int) {
 		e.send(r, d)
 	}
 }
-
-// Reasons of the engine for messages without a reply.
-const (
-	busy        = "overloaded"
-	tooMany     = "too-many-offers"
-	journalFull = "journal-full"
-)
 
 // carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
 // The caller holds mu.
@@ -214,7 +217,8 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
-	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() { e.restore(after, before) }, done: func() {}}
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, named: e.named(before, after),
+		undo: func() { e.restore(after, before) }, done: func() {}}
 	select {
 	case e.commits <- c:
 	default:
@@ -240,16 +244,17 @@ func holderOf(r *request, d *dhcpdata.Decision) *holder {
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
 func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
-		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d)}
+		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), names: d.Names}
 	var before *lease
 	if s := e.table.slots[d.Address]; s != nil {
 		before = s.lease
 	}
+	e.keepNames(before, l)
 	entry, renews := e.entryOf(before, l)
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
 	}
-	c := commit{entries: [][]byte{entry}, done: func() { e.send(r, d) }}
+	c := commit{entries: [][]byte{entry}, named: e.named(before, l), done: func() { e.send(r, d) }}
 	undo := []func(){func() { e.restore(l, before) }}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
@@ -260,6 +265,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
+		c.named = append(c.named, e.named(old, end)...)
 		undo = append(undo, func() { e.restore(end, old) })
 	}
 	e.table.set(l.address, l)
@@ -291,7 +297,8 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	if len(l.holder.relay) == 0 && !l.holder.relayAddress.IsValid() { // a unicast renewal: the relay information of the first request holds
 		l.holder.relay, l.holder.relayAddress = before.holder.relay, before.holder.relayAddress
 	}
-	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool {
+	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool ||
+		!before.names.Same(l.names) {
 		return event(dhcplease.Change, l.renewed, 0, l), true
 	}
 	if before.holder.same(l.holder) {
@@ -343,6 +350,7 @@ func (e *engine) commitGroup(group []commit) {
 		e.log.Info("lease journal write succeeded again")
 	}
 	for _, c := range group {
+		e.names.applyLeases(c.named)
 		c.done()
 	}
 }
@@ -364,16 +372,6 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	}
 	e.counters.send(messageName(d.Reply))
 	r.reply(d, packet)
-}
-
-// messageName returns the name of a message type.
-func messageName(kind uint8) string {
-	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
-		dhcpdata.BOOTP: "BOOTP"}
-	if name, ok := names[kind]; ok {
-		return name
-	}
-	return "OTHER"
 }
 
 // tick ends leases that have expired, drops old offers, and writes digests and checkpoints.
@@ -496,5 +494,3 @@ func (e *engine) writeCheckpoint() error {
 		return nil
 	})
 }
-
-func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

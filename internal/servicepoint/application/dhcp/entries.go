@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -170,6 +171,8 @@ func (r renewals) digests() (entries [][]byte, err error) {
 // freed returns the lease of an address after its end.
 func freed(l *lease, at int64) *lease {
 	n := *l
-	n.state, n.expires, n.ended, n.counted = dhcpdata.Free, min(at, l.expires), false, nil
+	n.state, n.expires, n.ended, n.counted, n.names = dhcpdata.Free, min(at, l.expires), false, nil, nil
 	return &n
 }
+
+func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

@@ -23,6 +23,8 @@ type lease struct {
 	// counted are the classes and subclasses whose limits the lease counts for.
 	counted []int64
 	holder  *holder
+	// names are the names in DNS that this server has decided on with the lease; nil if it has not.
+	names *dhcpdata.Names
 }
 
 // holder is the client of a lease, as its last request described it.
@@ -54,7 +56,7 @@ func (h *holder) changed(o *holder) bool {
 // view returns the lease for a decision. A lease that has expired is free.
 func (l *lease) view(now int64) dhcpdata.LeaseState {
 	s := dhcpdata.LeaseState{Network: l.network, Address: l.address, State: l.state, Client: l.holder.client, Hardware: l.holder.hardware,
-		Start: l.renewed, Expires: l.expires, Relay: l.holder.relay, Ended: l.ended}
+		Start: l.renewed, Expires: l.expires, Relay: l.holder.relay, Names: l.names, Ended: l.ended}
 	if l.expires <= now {
 		s.State, s.Ended = dhcpdata.Free, false
 	}
@@ -101,7 +103,7 @@ func (l *lease) append(to []byte) []byte {
 	for _, id := range l.counted {
 		to = binary.AppendUvarint(to, uint64(id))
 	}
-	return to
+	return l.appendNames(to)
 }
 
 // errLease reports a lease in the journal that cannot be read.
@@ -157,6 +159,7 @@ func readLease(text []byte) (*lease, error) {
 	for n := r.number(); n > 0 && r.err == nil; n-- {
 		l.counted = append(l.counted, int64(r.number()))
 	}
+	l.readNames(r)
 	switch {
 	case r.err != nil:
 		return nil, r.err

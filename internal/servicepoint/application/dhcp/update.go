@@ -35,6 +35,7 @@ func (e *engine) takeContent(in io.Reader) error {
 		}
 	}
 	e.performOrders(compiled)
+	e.names.setContent(compiled)
 	wanted := compiled.Server.Snapshot
 	due := wanted > e.snapshot
 	e.snapshot = max(e.snapshot, wanted)

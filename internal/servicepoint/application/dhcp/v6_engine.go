@@ -52,7 +52,7 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 	if len(p.entries) == 0 {
 		return string(d.Reason), true
 	}
-	c := commit{entries: p.entries, done: func() { e.send6(r, d) }, undo: func() {
+	c := commit{entries: p.entries, named: p.named, done: func() { e.send6(r, d) }, undo: func() {
 		for i := len(p.undo) - 1; i >= 0; i-- {
 			p.undo[i]()
 		}
@@ -78,6 +78,7 @@ type pending6 struct {
 	entries [][]byte
 	undo    []func()
 	renewed []*lease
+	named   []*lease
 	renews  bool
 }
 
@@ -112,14 +113,16 @@ func relayOf6(r *request6) netip.Addr {
 // lease6 leases an address or prefix.
 func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) {
 	l := &lease{network: c.Network, pool: c.Pool, reservation: c.Reservation, address: c.Address, state: dhcpdata.Leased, start: c.Start,
-		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c)}
+		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), names: c.Names}
 	var before *lease
 	if s := e.table.slots[c.Address]; s != nil {
 		before = s.lease
 	}
+	e.keepNames(before, l)
 	entry, renews := e.entryOf(before, l)
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
+	p.named = append(p.named, e.named(before, l)...)
 	p.undo = append(p.undo, func() { e.restore(l, before) })
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
@@ -154,6 +157,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	}
 	p.renews = false
 	p.entries = append(p.entries, event(kind, now, 0, after))
+	p.named = append(p.named, e.named(before, after)...)
 	p.undo = append(p.undo, func() { e.restore(after, before) })
 	e.table.set(c.Address, after)
 	e.renewals.forget(after)
