@@ -56,6 +56,9 @@ func (c *compiler) validate() error {
 		c.checkTimes(n, all)
 		c.checkPermissions(n, all)
 		c.checkSize(n, all)
+		if err := c.checkNames(n, all); err != nil {
+			return err
+		}
 	}
 	if !c.whole {
 		return nil

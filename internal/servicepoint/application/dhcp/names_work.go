@@ -246,6 +246,11 @@ func (r *registrar) finish(q *zoneQueue, t nameTask, done bool, refusal int) (en
 		r.retryLater(q, one, t, result, "another client has the name")
 	case t.remove:
 		one.sent[t.side], one.added[t.side] = nil, false
+		for a := range r.hosts[t.names.Host] { // a client that waits for the name
+			if a != t.address && t.side == forward {
+				r.retry(nameItem{a, forward})
+			}
+		}
 	default:
 		one.added[t.side] = true
 		r.log.Debug("client name registered", "name", t.names.Host, "address", t.address, "zone", t.zone.Name)
