@@ -56,18 +56,33 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 		}
 		set := RRset{Name: h.Name, Type: h.Rrtype}
 		for _, e := range entries[from:to] {
-			h.Ttl = min(h.Ttl, e.rr.Header().Ttl)
-			if !slices.ContainsFunc(set.Data, func(known dns.RR) bool { return dns.IsDuplicate(known, e.rr) }) {
-				set.Data = append(set.Data, e.rr)
-			}
+			set.Data = append(set.Data, e.rr)
 		}
-		for _, rr := range set.Data {
-			rr.Header().Ttl = h.Ttl
-		}
+		set.Data = Unify(set.Data)
 		z.Sets = append(z.Sets, set)
 		from = to
 	}
 	return z, z.check()
+}
+
+// Unify returns the records of a set, without duplicates and with the lowest TTL of all (RFC 2181 section 5.2). Of duplicates that differ
+// in the case of letters, it keeps the one with the lowest text, whatever their order. It changes the records.
+func Unify(set []dns.RR) (unique []dns.RR) {
+	ttl := set[0].Header().Ttl
+	for _, rr := range set {
+		ttl = min(ttl, rr.Header().Ttl)
+	}
+	for _, rr := range set {
+		rr.Header().Ttl = ttl
+		i := slices.IndexFunc(unique, func(known dns.RR) bool { return dns.IsDuplicate(known, rr) })
+		switch {
+		case i < 0:
+			unique = append(unique, rr)
+		case rr.String() < unique[i].String():
+			unique[i] = rr
+		}
+	}
+	return unique
 }
 
 // entry is a record with its sort key. front, the first bytes of the name, decides most comparisons.

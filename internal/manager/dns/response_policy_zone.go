@@ -197,10 +197,10 @@ func (z *ZoneReader) addResponses(zone *store.Resource, only []string) error {
 			return err
 		}
 		rr, err := Response(owner, rule.ttl, rule.kind, rule.target)
-		if err == nil {
-			z.Records = append(z.Records, rr)
+		if err != nil {
+			return err
 		}
-		return err
+		return z.add(rr)
 	}
 	if only == nil {
 		return z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),

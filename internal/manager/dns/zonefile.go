@@ -130,6 +130,10 @@ type ZoneReader struct {
 	Records   []dns.RR
 	latest    int64 // the latest transaction that changed part of it
 	served    Served
+	// pack receives the records that do not decide about others, instead of Records; nil if there are none. others are the names whose
+	// addresses and aliases decide about others: those of name servers.
+	pack   func(dns.RR) error
+	others map[string]bool
 }
 
 // Served is the zone data that comes from deployment roles and options. The zero value is empty.
@@ -162,13 +166,32 @@ func (s Served) nameServers(zone *store.Resource) []NameServer {
 // ZoneData returns the data of a zone as it is served, including delegations. If no serial number is given, the serial is the number of the
 // latest transaction that changed one of its records.
 func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served) (*naming.Zone, error) {
-	z := &ZoneReader{Tx: tx, API: api, latest: zone.Version, served: served}
+	return PackedZoneData(tx, api, zone, served, nil)
+}
+
+// PackedZoneData is ZoneData for large zones: it calls pack with most records, in any order, and returns only the others. The TTLs of the
+// records that it packs are not those of their sets yet, and their names are not compared with the others. A nil pack means ZoneData.
+func PackedZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served, pack func(dns.RR) error) (*naming.Zone, error) {
+	z := &ZoneReader{Tx: tx, API: api, latest: zone.Version, served: served, pack: pack, others: map[string]bool{}}
+	apex, err := FQDN(zone.Key)
+	if err != nil {
+		return nil, err
+	}
+	z.addOthers(served.nameServers(zone))
+	for _, servers := range served.Below {
+		z.addOthers(servers)
+	}
 	if zone.ID != 0 { // an implied zone has only PTR records
-		if err := z.Read(zone, func(dns.RR) bool { return true }); err != nil {
+		children, err := ChildZones(tx, zone)
+		if err != nil {
 			return nil, err
 		}
+		for _, child := range children {
+			z.addOthers(served.nameServers(child))
+		}
 		for _, add := range []func() error{
-			func() error { return z.addDelegations(zone) }, func() error { return z.addNumbers(zone) },
+			func() error { return z.Read(zone, func(dns.RR) bool { return true }) },
+			func() error { return z.addDelegations(apex, children) }, func() error { return z.addNumbers(zone) },
 			func() error { return z.addResponses(zone, nil) },
 		} {
 			if err := add(); err != nil {
@@ -179,15 +202,35 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 	if err := z.addReverse(zone); err != nil {
 		return nil, err
 	}
-	apex, err := FQDN(zone.Key)
-	if err != nil {
-		return nil, err
-	}
 	z.addNameServers(apex, apex, served.nameServers(zone))
 	for below, servers := range served.Below {
 		z.addNameServers(below, apex, servers)
 	}
 	return naming.Compile(apex, append(z.Records, z.authorityRecords(apex)...))
+}
+
+// addOthers adds the names of name servers to others.
+func (z *ZoneReader) addOthers(servers []NameServer) {
+	for _, server := range servers {
+		z.others[server.Name] = true
+	}
+}
+
+// add adds a record: to Records, or to those that are packed.
+func (z *ZoneReader) add(rr dns.RR) error {
+	if z.pack != nil {
+		switch h := rr.Header(); h.Rrtype {
+		case dns.TypeNS, dns.TypeSOA:
+		case dns.TypeA, dns.TypeAAAA, dns.TypeCNAME:
+			if !z.others[dns.CanonicalName(h.Name)] {
+				return z.pack(rr)
+			}
+		default:
+			return z.pack(rr)
+		}
+	}
+	z.Records = append(z.Records, rr)
+	return nil
 }
 
 // addNameServers adds the NS records of a zone: the zone itself (apex) or a zone below it. It also adds the addresses of name servers
@@ -312,8 +355,8 @@ func (z *ZoneReader) convertRows(rows <-chan []*store.Resource, wanted func(dns.
 				failed = fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
 			}
 			for _, rr := range rrs {
-				if wanted(rr) {
-					z.Records = append(z.Records, rr)
+				if failed == nil && wanted(rr) {
+					failed = z.add(rr)
 				}
 			}
 		}
@@ -322,15 +365,7 @@ func (z *ZoneReader) convertRows(rows <-chan []*store.Resource, wanted func(dns.
 }
 
 // addDelegations adds the name servers of the zones right below, and the glue addresses of name servers inside of the delegated zones.
-func (z *ZoneReader) addDelegations(zone *store.Resource) error {
-	apex, err := FQDN(zone.Key)
-	if err != nil {
-		return err
-	}
-	below, err := ChildZones(z.Tx, zone)
-	if err != nil {
-		return err
-	}
+func (z *ZoneReader) addDelegations(apex string, below []*store.Resource) (err error) {
 	for _, child := range below {
 		d := delegation{servers: z.served.nameServers(child)}
 		if d.apex, err = FQDN(child.Key); err != nil {
@@ -376,9 +411,7 @@ func (z *ZoneReader) ReverseBetween(zone *store.Resource, low, high netip.Addr) 
 		if err != nil {
 			return err
 		}
-		z.Records = append(z.Records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL},
-			Ptr: target})
-		return nil
+		return z.add(&dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL}, Ptr: target})
 	}, "SELECT a.low, h.key, h.version, json_extract(h.body, '$.reverseRecord') FROM resource a"+
 		" JOIN reference f ON f.target = a.id AND f.field = 'addresses' JOIN resource h ON h.id = f.source"+
 		" JOIN reference v ON v.source = h.parent AND v.field = 'view' AND v.target = ?"+

@@ -121,7 +121,13 @@ var (
 
 // readParts returns the deployed records of a zone, sorted.
 func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
-	err = tx.Each(func(scan func(...any) error) error {
+	err = eachDeployed(tx, id, func(e zonedata.Entry) { entries = append(entries, e) })
+	return entries, err
+}
+
+// eachDeployed calls use with the deployed records of a zone, in order. A record shares its memory with some thousand others.
+func eachDeployed(tx *store.Tx, id string, use func(zonedata.Entry)) error {
+	return tx.Each(func(scan func(...any) error) error {
 		var data []byte
 		if err := scan(&data); err != nil {
 			return err
@@ -131,11 +137,10 @@ func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
 			return fmt.Errorf("reading the deployed data of zone %s: %w", id, err)
 		}
 		return zonedata.Records(text, func(r zonedata.Record) error {
-			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			use(zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
 			return nil
 		})
 	}, "SELECT data FROM dns_part WHERE zone = ? ORDER BY first", id)
-	return entries, err
 }
 
 // readDifference decodes the output of publication.difference.

@@ -94,6 +94,7 @@ type Deployer struct {
 	// this manager holds the lease and only records change.
 	plan    *plan
 	planned int64
+	whole   largeZone
 }
 
 // NewDeployer returns a deployer. Start it with Run.
@@ -196,6 +197,10 @@ func (d *Deployer) runDeployments(ctx context.Context) error {
 		return nil
 	}
 	err = d.deploy(ctx, next)
+	if errors.Is(err, errLargeZone) {
+		d.whole.await()
+		return nil
+	}
 	if errors.Is(err, errConcurrentDeployment) { // it runs again
 		return nil
 	}
@@ -207,21 +212,6 @@ func (d *Deployer) runDeployments(ctx context.Context) error {
 		return d.end(ctx, next, failed, "internal error: see the log of the manager")
 	}
 	return err
-}
-
-// deployAll calls deploy until there is no more.
-func (d *Deployer) deployAll(ctx context.Context, deploy func(context.Context) (more bool, err error)) error {
-	for ctx.Err() == nil {
-		if more, err := deploy(ctx); err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-// isTransient reports whether a failure may disappear with a retry.
-func isTransient(ctx context.Context, err error) bool {
-	return store.IsFailure(err) || ctx.Err() != nil
 }
 
 // takeLease takes or renews the lease, at most once per interval, and reports whether this manager holds it.
@@ -356,8 +346,11 @@ type outcome struct {
 
 // deploy runs a deployment: it computes the outcome from a snapshot, and then commits it in one transaction.
 func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
+	defer d.whole.release()
 	defer recoverFault(&err)
-	if err := d.markStarted(ctx, id); err != nil {
+	if err := d.markStarted(ctx, id); store.IsNotFound(err) { // a user deleted it meanwhile
+		return nil
+	} else if err != nil {
 		return err
 	}
 	var o *outcome

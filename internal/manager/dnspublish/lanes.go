@@ -81,6 +81,8 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 
 // deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more.
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
+	d.whole.mu.Lock()
+	defer d.whole.mu.Unlock()
 	o, now := &outcome{}, dueEntries{}
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
@@ -148,4 +150,19 @@ func isLarge(p *plan, z *plannedZone, is deployedZone) (bool, error) {
 		n, err = count("parent = ? AND collection = 'resourceRecords'", z.row.ID)
 	}
 	return n > maxInline, err
+}
+
+// deployAll calls deploy until there is no more.
+func (d *Deployer) deployAll(ctx context.Context, deploy func(context.Context) (more bool, err error)) error {
+	for ctx.Err() == nil {
+		if more, err := deploy(ctx); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTransient reports whether a failure may disappear with a retry.
+func isTransient(ctx context.Context, err error) bool {
+	return store.IsFailure(err) || ctx.Err() != nil
 }

@@ -163,6 +163,9 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		now := p.api.Store.Now()
 		frame, err := p.frameOf(z, now)
 		if err == nil && !(there && isCurrent(z, is, frame)) {
+			if err := d.whole.take(p, z, is); err != nil {
+				return err
+			}
 			if c, err = p.publication(z, nil, now); !p.isForeign(z) {
 				out.setFrame(z, frame)
 			}
@@ -282,6 +285,13 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 // prepareNames computes the changes of the wanted names in zones.
 func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted selection) error {
 	for _, z := range zones {
+		is, _, err := readDeployed(p.tx, z.id)
+		if err != nil {
+			return err
+		}
+		if err := d.whole.take(p, z, is); err != nil {
+			return err
+		}
 		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
 		if isFault(err) && out.continues {
 			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))

@@ -42,10 +42,6 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have started earlier
 		c.complete = now.Add(-time.Minute).UnixMilli()
 	}
-	before, err := readParts(p.tx, z.id)
-	if err != nil {
-		return nil, err
-	}
 	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
 	if !c.existed {                    // continue after the stored serial, if there is one
 		c.serial = p.nextSerial(z, c.serial, c.serial != 0, now)
@@ -59,22 +55,45 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	if c.after, err = p.content(z, c.serial); err != nil {
 		return nil, err
 	}
-	if wanted != nil && c.existed {
-		c.after = updateSelected(before, c.after, wanted)
+	if !c.existed {
+		c.added = c.after
+		return c, c.count()
 	}
-	if c.removed, c.added = zonedata.Diff(before, c.after); len(c.removed)+len(c.added) == 0 && c.existed {
+	if wanted != nil {
+		before, err := readParts(p.tx, z.id)
+		if err != nil {
+			return nil, err
+		}
+		c.after = updateSelected(before, c.after, wanted)
+		c.removed, c.added = zonedata.Diff(before, c.after)
+	} else {
+		d := zonedata.Differ{After: c.after}
+		if err := eachDeployed(p.tx, z.id, d.Before); err != nil {
+			return nil, err
+		}
+		c.removed, c.added = d.End()
+	}
+	if len(c.removed)+len(c.added) == 0 {
 		return nil, nil
 	}
-	if c.existed {
-		c.serial = p.nextSerial(z, c.serial, true, now)
-		for i, e := range c.after {
-			if e.Record.Type() == wire.TypeSOA {
-				c.after[i].Record = withSerial(e.Record, c.serial)
-			}
-		}
-		c.removed, c.added = zonedata.Diff(before, c.after)
-	}
+	c.setSerial(p.nextSerial(z, c.serial, true, now))
 	return c, c.count()
+}
+
+// setSerial sets another serial number. The SOA record is the first one of a zone.
+func (c *publication) setSerial(serial uint32) {
+	is := func(all []zonedata.Entry) bool { return len(all) > 0 && all[0].Record.Type() == wire.TypeSOA }
+	if !is(c.after) {
+		return
+	}
+	before := c.after[0]
+	c.serial = serial
+	c.after[0].Record = withSerial(before.Record, serial)
+	if is(c.added) {
+		c.added = append([]zonedata.Entry{c.after[0]}, c.added[1:]...) // not in place: it may be part of after
+		return
+	}
+	c.removed, c.added = append([]zonedata.Entry{before}, c.removed...), append([]zonedata.Entry{c.after[0]}, c.added...)
 }
 
 // placeholder sets the content of a zone that was not copied yet: only an SOA. Servers do not answer with it.

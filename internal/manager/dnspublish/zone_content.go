@@ -85,17 +85,31 @@ func (p *plan) served(z *plannedZone, serial uint32) dns.Served {
 // content returns the sorted records of a zone with a serial number.
 func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
 	served := p.served(z, serial)
-	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
+	packed, err := p.packZone(z)
 	if err != nil {
 		return nil, err
 	}
-	all, err := entriesOf(compiled)
+	others, err := dns.PackedZoneData(p.tx, p.api, z.row, served, packed.add)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range others.Sets {
+		for _, rr := range set.Data {
+			if err := packed.add(rr); err != nil {
+				return nil, err
+			}
+		}
+	}
+	all, err := packed.sorted()
 	if err != nil {
 		return nil, err
 	}
 	keys, err := p.keyRecords(z, served.SOA.Hdr.Ttl, p.api.Store.Now())
 	if err != nil {
 		return nil, notSigned(z, err)
+	}
+	if len(keys) == 0 {
+		return all, nil
 	}
 	return inOrder(append(all, keys...)), nil
 }

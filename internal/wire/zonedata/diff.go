@@ -1,30 +1,46 @@
 package zonedata
 
-// Diff returns the entries to remove from before, and those to add to it, so that it equals after. Both lists must be sorted and without
-// duplicates.
+import "slices"
+
+// Diff compares two sorted lists of records. Both results are sorted.
 func Diff(before, after []Entry) (removed, added []Entry) {
-	for len(before) > 0 || len(after) > 0 {
-		var c int
-		switch {
-		case len(before) == 0:
-			c = 1
-		case len(after) == 0:
-			c = -1
-		default:
-			c = before[0].Compare(after[0])
+	d := Differ{After: after}
+	for _, e := range before {
+		d.Before(e)
+	}
+	return d.End()
+}
+
+// Differ compares the records of an earlier list, one at a time, with After, which is sorted.
+type Differ struct {
+	After          []Entry
+	removed, added []Entry
+}
+
+// Before compares the next record of the earlier list, which is sorted.
+func (d *Differ) Before(e Entry) {
+	for len(d.After) > 0 {
+		c := d.After[0].Compare(e)
+		if c > 0 {
+			break
 		}
-		switch {
-		case c < 0:
-			removed = append(removed, before[0])
-			before = before[1:]
-		case c > 0:
-			added = append(added, after[0])
-			after = after[1:]
-		default:
-			before, after = before[1:], after[1:]
+		if c < 0 {
+			d.added = append(d.added, d.After[0])
+		}
+		d.After = d.After[1:]
+		if c == 0 {
+			return
 		}
 	}
-	return removed, added
+	d.removed = append(d.removed, e)
+}
+
+// End ends the comparison. Both results are sorted.
+func (d *Differ) End() (removed, added []Entry) {
+	if d.added == nil { // not a copy: a new list may be long
+		return d.removed, slices.Clip(d.After)
+	}
+	return d.removed, append(d.added, d.After...)
 }
 
 // Net accumulates changes of records. Its value is 1 for an added record and -1 for a removed one. A record that was added and removed
