@@ -1983,6 +1983,7 @@ export type LeaseAction = {
   address: string
   configuration: Ref | null
   creationDateTime: string | null
+  leaseDateTime: string | null
   reservation: Ref | null
   state: "PENDING" | "DONE" | "NO_EFFECT" | null
   userDefinedFields: any
@@ -2379,6 +2380,7 @@ export type ResourceImport = {
   name: string | null
   _links?: Links
   action: "CREATE_OR_UPDATE" | "CREATE" | "UPDATE"
+  columns: any
   comment: string | null
   completionDateTime: string | null
   contentType: string | null
@@ -2391,6 +2393,7 @@ export type ResourceImport = {
   mode: "ROW_BY_ROW" | "ALL_OR_NOTHING" | "DRY_RUN"
   prune: boolean
   refused: number
+  resourceType: string | null
   rows: number
   size: number
   startDateTime: string | null

@@ -197,7 +197,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	for _, r := range d.reservations(prefix) {
 		if d.isFree(r.Address, client) {
 			d.note(r.source(), "address", "reserved for the client")
-			return binding{r.network, r.network.poolOf(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
+			return binding{r.network, r.network.around(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
 		d.note(r.source(), "address", "reserved for the client, and leased to another association or client")
 	}

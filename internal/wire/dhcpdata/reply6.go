@@ -211,7 +211,7 @@ func (d *decider6) claimed(a association) (b binding, ok bool) {
 		}
 		for _, r := range d.reservations(prefix) {
 			if r.Address == h.address {
-				return binding{r.network, r.network.poolOf(r.Address), r, r.Address, r.PrefixLength}, true
+				return binding{r.network, r.network.around(r.Address), r, r.Address, r.PrefixLength}, true
 			}
 		}
 		if b, ok := d.dynamic(pools, h.address); ok && (!prefix || b.length == h.length) {
@@ -236,7 +236,7 @@ func (d *decider6) decideEnd(declines bool) {
 			change := Change6{Action: ActRelease, Address: h.address, PrefixLength: h.length, Network: l.Network, Client: client, IAID: a.iaid}
 			if n := d.c.networks[l.Network]; declines && n != nil {
 				change.Action = ActDecline
-				p := n.poolOf(h.address)
+				p := n.around(h.address)
 				if change.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400); p != nil {
 					change.Pool = p.ID
 				}

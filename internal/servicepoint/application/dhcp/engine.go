@@ -29,15 +29,20 @@ type engine struct {
 	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
 	commits chan commit
 	full    atomic.Bool
-	stop    chan struct{}
-	tasks   sync.WaitGroup
+	// stop is closed at the end of the engine, and committed after the last group.
+	stop      chan struct{}
+	committed chan struct{}
+	tasks     sync.WaitGroup
 
 	mu sync.Mutex
 	// The following fields are guarded by mu: the leases, the performed orders, the number of the last snapshot, and the renewals that the
-	// manager has not learned.
-	table     *table
-	performed map[int64]bool
-	snapshot  int64
+	// manager has not learned. unperformed is true if an order could not be stored.
+	table       *table
+	performed   map[int64]bool
+	unperformed bool
+	snapshot    int64
+	// snapshots is true while the list of all leases is written for the manager.
+	snapshots bool
 	renewals  renewals
 }
 
@@ -55,6 +60,8 @@ type commit struct {
 	entries [][]byte
 	// named are the leases whose names in DNS may change.
 	named []*lease
+	// leases are the new leases among the entries.
+	leases []*lease
 	// undo takes the change back after a failed write; the lock of the engine is held. done is called after a successful one.
 	undo func()
 	done func()
@@ -76,7 +83,8 @@ const (
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
-		commits: make(chan commit, maxCommits), stop: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{}}
+		commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}), performed: map[int64]bool{},
+		renewals: renewals{}}
 	e.table = newTable(e.clock.now)
 	j, err := openJournal(dir, o, e.applyEntry)
 	if j == nil {
@@ -103,7 +111,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 func (e *engine) close() error {
 	close(e.stop)
 	e.tasks.Wait()
-	e.writeDigests()
+	e.commitRest()
 	return errors.Join(e.names.close(), e.journal.close())
 }
 
@@ -139,20 +147,23 @@ func (e *engine) decide(r *request, probed int) {
 // carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
 // The caller holds mu.
 func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
-	client := dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[61])
 	switch d.Action {
-	case dhcpdata.ActNothing, dhcpdata.ActRenew:
+	case dhcpdata.ActNothing:
+	case dhcpdata.ActRenew:
+		if l := e.unstored(d.Address); l != nil { // the client asks again while the lease waits for the disk
+			return e.wait(l, func() { e.send(r, d) }), false
+		}
 	case dhcpdata.ActWithdraw:
-		e.table.withdraw(d.Client)
-		e.table.withdraw(client)
+		e.withdraw(r, d)
 	case dhcpdata.ActOffer:
 		return e.offer(r, d, probed)
 	case dhcpdata.ActCommit:
 		return e.lease(r, d), false
 	case dhcpdata.ActDecline:
-		e.table.withdraw(d.Client)
+		e.withdraw(r, d)
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
+		e.withdraw(r, d)
 		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
@@ -169,10 +180,17 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		return busy, false
 	}
 	o := offer{network: d.Network, pool: d.Pool, client: d.Client, hardware: append([]byte(nil), r.facts.Hardware...), relay: r.facts.Relay}
+	if before := e.table.offers.clients[d.Client]; before != nil && before.slot.address == d.Address {
+		if before.probing { // the client gets the offer at the end of the probe
+			return "", false
+		}
+		o.probed = before.probed
+	}
 	if !e.table.offer(o, d.Address) {
 		return tooMany, false
 	}
-	if !d.Probe {
+	held := e.table.offers.clients[d.Client]
+	if !d.Probe || held.probed {
 		return "", true
 	}
 	select {
@@ -181,14 +199,22 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		e.table.withdraw(d.Client)
 		return busy, false
 	}
+	held.probing = true
 	e.tasks.Go(func() {
 		answers := e.probe(d.Address, d.ProbeSeconds)
 		<-e.probes
+		e.mu.Lock()
+		s := e.table.slots[d.Address]
+		if s == nil || s.offer != held || s.lease != nil && s.lease.view(e.clock.now()).State == dhcpdata.Leased {
+			e.mu.Unlock() // the client has another offer, or leased the address meanwhile
+			return
+		}
+		held.probing, held.probed = false, true
 		if !answers {
+			e.mu.Unlock()
 			e.send(r, d)
 			return
 		}
-		e.mu.Lock()
 		e.table.withdraw(d.Client)
 		e.abandon(d, r, dhcplease.Abandon)
 		e.mu.Unlock()
@@ -215,14 +241,21 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 
 // change stores a change of a lease that needs no reply. The caller holds mu.
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
+	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
-	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, named: e.named(before, after),
-		undo: func() { e.restore(after, before) }, done: func() {}}
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, named: e.named(before, after), undo: func() {
+		e.restore(after, before)
+		renewal()
+		if order != 0 {
+			e.forgetOrder(order)
+		}
+	}, done: func() {}}
 	select {
 	case e.commits <- c:
 	default:
 		c.undo()
+		e.counters.refuse(after.network, busy)
 	}
 }
 
@@ -237,14 +270,15 @@ func (e *engine) restore(after, before *lease) {
 func holderOf(r *request, d *dhcpdata.Decision) *holder {
 	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
 	o := r.facts.Options
-	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[61], 255),
-		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[82], 255), vendor: copied(o[60], 255), parameters: copied(o[55], 255)}
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[optClientID], 255),
+		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255), vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
 }
 
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
 func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
-		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), names: d.Names}
+		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), names: d.Names,
+		unstored: true}
 	var before *lease
 	if s := e.table.slots[d.Address]; s != nil {
 		before = s.lease
@@ -254,22 +288,22 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
 	}
-	c := commit{entries: [][]byte{entry}, named: e.named(before, l), done: func() { e.send(r, d) }}
-	undo := []func(){func() { e.restore(l, before) }}
+	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, named: e.named(before, l), done: func() { e.send(r, d) }}
+	undo := []func(){func() { e.restore(l, before) }, e.keepRenewal(l)}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
 		if s == nil || s.lease == nil || s.lease.state != dhcpdata.Leased {
 			continue
 		}
 		old, end := s.lease, freed(s.lease, e.clock.now())
+		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
 		c.named = append(c.named, e.named(old, end)...)
-		undo = append(undo, func() { e.restore(end, old) })
 	}
 	e.table.set(l.address, l)
-	e.table.withdraw(d.Client)
+	e.withdraw(r, d)
 	c.undo = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -309,6 +343,7 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 
 // commitAll stores commits in groups with one sync each.
 func (e *engine) commitAll() {
+	defer close(e.committed)
 	for {
 		var group []commit
 		select {
@@ -334,12 +369,8 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	if err := e.journal.append(entries); err != nil {
-		e.mu.Lock()
-		for i := len(group) - 1; i >= 0; i-- {
-			group[i].undo()
-		}
-		e.mu.Unlock()
+	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
+		e.undo(group)
 		if !e.full.Swap(true) {
 			e.log.Error("lease journal write failed", "error", err)
 		}
@@ -349,6 +380,13 @@ func (e *engine) commitGroup(group []commit) {
 	if e.full.Swap(false) {
 		e.log.Info("lease journal write succeeded again")
 	}
+	e.mu.Lock()
+	for _, c := range group {
+		for _, l := range c.leases {
+			l.unstored = false
+		}
+	}
+	e.mu.Unlock()
 	for _, c := range group {
 		e.names.applyLeases(c.named)
 		c.done()
@@ -366,7 +404,7 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	for _, o := range d.Options {
 		out.Options = append(out.Options, dhcpmsg.Option{Code: o.Code, Value: o.Value})
 	}
-	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[57]))
+	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[optMaxSize]))
 	if len(dropped) > 0 {
 		e.counters.refuse(d.Network, "option-too-long")
 	}
@@ -390,8 +428,10 @@ func (e *engine) tick() {
 			e.expire()
 			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
-				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
+				e.tryDisk()
 			}
+			e.retryOrders()
+			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
 			if seconds, stepped := e.clock.check(wall); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}
@@ -422,75 +462,4 @@ func (e *engine) expire() {
 			return
 		}
 	}
-}
-
-// writeDigests stores the renewals since the last digest for the manager.
-func (e *engine) writeDigests() {
-	e.mu.Lock()
-	pending := e.renewals
-	e.renewals = renewals{}
-	e.mu.Unlock()
-	entries, err := pending.digests()
-	if err == nil && len(entries) > 0 {
-		err = e.journal.append(entries)
-	}
-	if err == nil {
-		return
-	}
-	e.log.Error("lease digest failed", "error", err)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for network, all := range pending {
-		for a, expires := range all {
-			if e.renewals[network] == nil {
-				e.renewals[network] = map[netip.Addr]int64{}
-			}
-			if _, newer := e.renewals[network][a]; !newer {
-				e.renewals[network][a] = expires
-			}
-		}
-	}
-}
-
-// writeCheckpoint writes all leases to a checkpoint. Leases that change meanwhile have records after it.
-func (e *engine) writeCheckpoint() error {
-	e.writeDigests() // the renewals before the checkpoint are not replayed
-	number := e.journal.last.Load()
-	e.mu.Lock()
-	addresses := make([]netip.Addr, 0, len(e.table.slots))
-	for a, s := range e.table.slots {
-		if s.lease != nil {
-			addresses = append(addresses, a)
-		}
-	}
-	orders := make([]int64, 0, len(e.performed))
-	for id := range e.performed {
-		orders = append(orders, id)
-	}
-	e.mu.Unlock()
-	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
-		for _, id := range orders {
-			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {
-				return err
-			}
-		}
-		for at := 0; at < len(addresses); at += checkpointStep {
-			var entries [][]byte
-			e.mu.Lock()
-			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
-				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
-					e.table.set(a, nil)
-				} else if s != nil && s.lease != nil {
-					entries = append(entries, s.lease.append([]byte{entryLease}))
-				}
-			}
-			e.mu.Unlock()
-			for _, one := range entries {
-				if err := add(one); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 }

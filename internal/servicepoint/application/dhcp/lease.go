@@ -25,6 +25,8 @@ type lease struct {
 	holder  *holder
 	// names are the names in DNS that this server has decided on with the lease; nil if it has not.
 	names *dhcpdata.Names
+	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
+	unstored bool
 }
 
 // holder is the client of a lease, as its last request described it.
@@ -50,7 +52,8 @@ func (h *holder) same(o *holder) bool {
 // changed reports whether two holders differ in a way that the manager shows.
 func (h *holder) changed(o *holder) bool {
 	return h.hostName != o.hostName || string(h.relay) != string(o.relay) || string(h.vendor) != string(o.vendor) ||
-		string(h.parameters) != string(o.parameters) || string(h.clientID) != string(o.clientID)
+		string(h.parameters) != string(o.parameters) || string(h.clientID) != string(o.clientID) || h.hardwareType != o.hardwareType ||
+		string(h.hardware) != string(o.hardware) || h.relayAddress != o.relayAddress
 }
 
 // view returns the lease for a decision. A lease that has expired is free.

@@ -121,6 +121,10 @@ func (s *service) receive(in incoming) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
 		return
 	}
+	if isStranger(in, &f, prefixes) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
 		if err := s.reply(in, m, d, reply); err != nil {
 			s.engine.counters.refuse(d.Network, "send-failed")
@@ -147,7 +151,7 @@ func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, p
 		return s.send(in, in.from, packet)
 	case !m.Relay.IsUnspecified():
 		port := uint16(serverPort)
-		if _, ok := dhcpdata.SubOption(m.Options[82], relaySourcePort); ok {
+		if _, ok := dhcpdata.SubOption(m.Options[optRelay], relaySourcePort); ok {
 			port = in.from.Port()
 		}
 		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)
@@ -204,7 +208,7 @@ func (s *service) linkAt(index int) *link {
 
 // interfaces remembers the addresses of interfaces for a short time, because asking the system for them costs more than a reply.
 type interfaces struct {
-	// of returns the addresses of an interface: prefixesOf or prefixesOf6.
+	// of returns the addresses of an interface, of one family: see prefixesOf.
 	of    func(index int) []netip.Prefix
 	mu    sync.Mutex
 	known map[int]knownInterface
@@ -235,8 +239,8 @@ func (i *interfaces) prefixes(index int) []netip.Prefix {
 	return one.prefixes
 }
 
-// prefixesOf returns the IPv4 addresses of an interface with their prefixes.
-func prefixesOf(index int) (all []netip.Prefix) {
+// prefixesOf returns the IPv4 or IPv6 addresses of an interface with their prefixes.
+func prefixesOf(index int, v4 bool) (all []netip.Prefix) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil {
 		return nil
@@ -246,7 +250,7 @@ func prefixesOf(index int) (all []netip.Prefix) {
 		return nil
 	}
 	for _, a := range addresses {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() == v4 {
 			all = append(all, p)
 		}
 	}

@@ -46,13 +46,18 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 			e.lease6(&p, r, d, change)
 		case dhcpdata.ActDecline, dhcpdata.ActRelease:
 			e.end6(&p, change)
-		case dhcpdata.ActNothing, dhcpdata.ActRenew, dhcpdata.ActWithdraw:
+		case dhcpdata.ActRenew:
+			if l := e.unstored(change.Address); l != nil {
+				p.waits = append(p.waits, l)
+			}
+		case dhcpdata.ActNothing, dhcpdata.ActWithdraw:
 		}
 	}
-	if len(p.entries) == 0 {
+	if len(p.entries)+len(p.waits) == 0 {
 		return string(d.Reason), true
 	}
-	c := commit{entries: p.entries, named: p.named, done: func() { e.send6(r, d) }, undo: func() {
+	send := func() { e.send6(r, d) }
+	c := commit{entries: p.entries, leases: p.leases, named: p.named, done: func() { e.afterStored(p.waits, send) }, undo: func() {
 		for i := len(p.undo) - 1; i >= 0; i-- {
 			p.undo[i]()
 		}
@@ -73,12 +78,15 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 	}
 }
 
-// pending6 collects the changes of one message. renews is true if all of them are renewals.
+// pending6 collects the changes of one message. renews is true if all of them are renewals. leases are the new leases, and waits those that
+// the reply repeats, and that wait for the disk.
 type pending6 struct {
 	entries [][]byte
 	undo    []func()
 	renewed []*lease
 	named   []*lease
+	leases  []*lease
+	waits   []*lease
 	renews  bool
 }
 
@@ -113,7 +121,9 @@ func relayOf6(r *request6) netip.Addr {
 // lease6 leases an address or prefix.
 func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) {
 	l := &lease{network: c.Network, pool: c.Pool, reservation: c.Reservation, address: c.Address, state: dhcpdata.Leased, start: c.Start,
-		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), names: c.Names}
+		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), names: c.Names,
+		unstored: true}
+	p.leases = append(p.leases, l)
 	var before *lease
 	if s := e.table.slots[c.Address]; s != nil {
 		before = s.lease
@@ -123,7 +133,7 @@ func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpd
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
 	p.named = append(p.named, e.named(before, l)...)
-	p.undo = append(p.undo, func() { e.restore(l, before) })
+	p.undo = append(p.undo, func() { e.restore(l, before) }, e.keepRenewal(l))
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
 	if e.renewals.forget(l); entry[0] == entryRenewal {
@@ -158,7 +168,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	p.renews = false
 	p.entries = append(p.entries, event(kind, now, 0, after))
 	p.named = append(p.named, e.named(before, after)...)
-	p.undo = append(p.undo, func() { e.restore(after, before) })
+	p.undo = append(p.undo, func() { e.restore(after, before) }, e.keepRenewal(after))
 	e.table.set(c.Address, after)
 	e.renewals.forget(after)
 }
