@@ -44,7 +44,7 @@ func (r *registrar) applyEntry(entry []byte) error {
 		return err
 	}
 	if !e.Address.IsValid() || e.Side > reverse || entry[0] == nameSent && e.Names == nil {
-		return fmt.Errorf("%w: an entry about %s", errDamaged, e.Address)
+		return fmt.Errorf("an entry %q of the journal of client names is invalid", entry)
 	}
 	one := r.records[e.Address]
 	if one == nil {
@@ -62,7 +62,7 @@ func (r *registrar) applyEntry(entry []byte) error {
 			delete(r.records, e.Address)
 		}
 	default:
-		return fmt.Errorf("%w: an entry of the kind %q", errDamaged, entry[0])
+		return fmt.Errorf("%w: %q, of client names", errNewer, entry[0])
 	}
 	return nil
 }
