@@ -252,7 +252,9 @@ func (s *stage) paths() []string {
 		"/ui/zones/" + zone + "?tab=text",
 		"/ui/zones/" + zone + "?tab=checks", "/ui/zones/" + zone + "?tab=deployed", "/ui/servers", "/ui/servers?tab=deployments",
 		"/ui/servers?tab=deploymentRoles",
-		"/ui/ranges", "/ui/dhcp", "/ui/dhcp?tab=marks", "/ui/dhcp?tab=leases", "/ui/dhcp?tab=reservations", "/ui/fleet",
+		"/ui/ranges", "/ui/dhcp", "/ui/dhcp?tab=marks", "/ui/dhcp?tab=leases", "/ui/dhcp?tab=history", "/ui/dhcp?tab=refused",
+		"/ui/networks/" + network + "/dhcp", "/ui/networks/" + network + "/dhcp?part=refused", "/ui/networks/" + network + "/dhcp?part=history",
+		"/ui/networks/" + network + "/dhcp?part=explain", "/ui/networks/" + network + "/deploymentOptions", "/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
 		"/ui/users", "/ui/tokens", "/ui/locations",
 		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}

@@ -22,7 +22,7 @@ func TestPureParts(t *testing.T) {
 		t.Skip("node is not on the PATH")
 	}
 	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"`},
+		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
 			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs"}})
@@ -54,8 +54,14 @@ func TestPureParts(t *testing.T) {
 		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
 		"scattered": {`JSON.stringify([3, 4].map(n => parts.space.scattered(["10.0.0.64/26", "10.0.1.0-10.0.1.191", "10.1.0.0/24"].map(parts.space.parseSpan), n, 26)?.map(t => [t.gap, parts.space.span(t.s)])))`,
 			`[[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.128/26"]],[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.64/26"],[1,"10.0.1.128/26"]]]`},
-		"too many":           {`JSON.stringify(parts.space.scattered([parts.space.parseSpan("10.0.0.0/26")], 2, 26))`, `null`},
-		"RFC 5952":           {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
+		"too many": {`JSON.stringify(parts.space.scattered([parts.space.parseSpan("10.0.0.0/26")], 2, 26))`, `null`},
+		"RFC 5952": {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
+		"filters": {`JSON.stringify([["10.3.4.0/24", "address"], ["10.3.4.0/24", "range"], ["10.3.4.7", "range"], ["10.3.4", "address"], ["2001:db8:", "address"],
+			["00:50:56:00:00:01", "address"], ["state:RESERVED'", "address"], ["state:'RESERVD", "address"], ["foo:bar"], ["crane (1)"], ["zone x: failed"], ["o'neil"]]
+			.map(([t, space]) => parts.filter.filterOf(t, "name", space)))`,
+			`["address:within('10.3.4.0/24')","range:within('10.3.4.0/24')","range:contains('10.3.4.7')","address:contains('10.3.4')",` +
+				`"address:contains('2001:db8:')","macAddress.address:'00:50:56:00:00:01'","state:RESERVED'","state:'RESERVD","foo:bar",` +
+				`"name:contains('crane (1)')","name:contains('zone x: failed')","o'neil"]`},
 		"what is no address": {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
 	}
 	expressions := map[string]string{}

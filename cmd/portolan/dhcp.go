@@ -17,6 +17,8 @@ import (
 
 type dhcpCommand struct {
 	Leases  dhcpLeasesCommand  `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
+	Ranges  dhcpRangesCommand  `cmd:"" example:"portolan dhcp ranges networks/10.1.0.0/24" help:"List DHCP ranges with their utilization, and when they are full."`
+	Refused dhcpRefusedCommand `cmd:"" example:"portolan dhcp refused networks/10.1.0.0/24" help:"List the last clients that got no address, and why."`
 	History dhcpHistoryCommand `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List who had an address, or what a client had."`
 	Explain dhcpExplainCommand `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Show what a client would get, and why."`
 	Release dhcpReleaseCommand `cmd:"" example:"portolan dhcp release 10.1.0.20" help:"End the lease of an address, or make an abandoned address free."`
@@ -131,23 +133,11 @@ func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return json.NewEncoder(s.stdout).Encode(page.Data)
-	}
-	if len(page.Data) == 0 {
-		_, err = fmt.Fprintln(s.stderr, "no leases")
-		return err
-	}
-	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, head)
-	for _, text := range page.Data {
+	return printRows(s, asJSON, page, "no leases", head, func(text json.RawMessage) (string, error) {
 		var l lease
-		if err := json.Unmarshal(text, &l); err != nil {
-			return err
-		}
-		fmt.Fprintln(w, row(l))
-	}
-	return w.Flush()
+		err := json.Unmarshal(text, &l)
+		return row(l), err
+	})
 }
 
 type dhcpExplainCommand struct {

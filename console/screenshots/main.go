@@ -9,8 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"portolan/console/browser"
@@ -18,14 +20,15 @@ import (
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/dhcptest"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: screenshots DIRECTORY")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: screenshots DIRECTORY [BEGINNING OF NAMES]")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1]); err != nil {
+	if err := run(context.Background(), os.Args[1], strings.Join(os.Args[2:], "")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -58,7 +61,11 @@ var screens = []screen{
 		`crane-1-1-1.harbour.example.\n"; t.dispatchEvent(new Event("input", {bubbles: true})) })()`, `document.querySelector(".difference")`},
 	{"record", zone, press("New record"), `document.querySelector("dialog .fields")`},
 	{"delete", "/ui/blocks/{blocks:range:'10.0.0.0/16'}", press("More"), `document.querySelector("dialog .menu")`},
-	{"servers", "/ui/servers", "", ""}, {"dhcp", "/ui/dhcp", "", ""}, {"fleet", "/ui/fleet", "", ""},
+	{"servers", "/ui/servers", "", ""}, {"dhcp", "/ui/dhcp", "", ""},
+	{"dhcp-network", network + "/dhcp", "", ""}, {"dhcp-refused", network + "/dhcp?part=refused", "", ""},
+	{"dhcp-history", network + "/dhcp?part=history", "", ""}, {"dhcp-explain", network + "/dhcp?part=explain", "", ""},
+	{"dhcp-leases", "/ui/dhcp?tab=leases", "", ""}, {"dhcp-options", network + "/deploymentOptions", "", ""},
+	{"dhcp-lease", network + "/dhcp", press("10.0.0.102"), `document.querySelector("dialog .spans")`}, {"fleet", "/ui/fleet", "", ""},
 	{"enrol", "/ui/fleet", press("New service point"), `document.querySelector("dialog .fields")`},
 	{"changes", "/ui/transactions", "", ""}, {"change", "/ui/transactions/4", "", ""},
 	{"undo", "/ui/transactions", press("Undo"), `document.querySelector("dialog .operations, dialog .box")`},
@@ -76,7 +83,7 @@ var screens = []screen{
 	{"nowhere", "/ui/nowhere", "", ""},
 }
 
-func run(ctx context.Context, dir string) error {
+func run(ctx context.Context, dir, only string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
@@ -102,6 +109,9 @@ func run(ctx context.Context, dir string) error {
 	if err := furnish(m.URL(), token); err != nil {
 		return err
 	}
+	if err := furnishDHCP(ctx, m, token); err != nil {
+		return err
+	}
 	link, err := m.Identity.NewLink(ctx, "admin")
 	if err != nil {
 		return err
@@ -125,6 +135,9 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, s := range screens {
+		if !strings.HasPrefix(s.name, only) {
+			continue
+		}
 		var err error
 		if s.path, err = filled(m.URL(), token, s.path); err == nil {
 			err = picture(p, dir, s)
@@ -134,6 +147,42 @@ func run(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// furnishDHCP adds a DHCP server with leases and refused clients.
+func furnishDHCP(ctx context.Context, m *server.Manager, token string) error {
+	text, err := send(m.URL(), token, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"dhcp-edge"}`)
+	if err != nil {
+		return err
+	}
+	var point struct{ FleetInstanceID string }
+	if err := json.Unmarshal(text, &point); err != nil {
+		return err
+	}
+	if _, err := send(m.URL(), token, "POST", "/api/v2/configurations/{configurations:type:'Configuration'}/servers",
+		`{"type":"Server","name":"dhcp-edge","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point.FleetInstanceID+`",`+
+			`"interfaces":[{"managementAddress":"10.0.0.5"}]}`); err != nil {
+		return err
+	}
+	for _, one := range [][2]string{
+		{"/api/v2/blocks/{blocks:range:'10.0.0.0/8'}", `{"type":"DHCPv4ServiceOption","name":"default-lease-time","value":86400}`},
+		{"/api/v2/blocks/{blocks:range:'10.0.0.0/16'}", `{"type":"DHCPv4ClientOption","name":"domain-name","value":"harbour.example"}`},
+		{"/api/v2/networks/{networks:range:'10.0.0.0/24'}", `{"type":"DHCPv4ServiceOption","name":"default-lease-time","value":3600}`},
+		{"/api/v2/networks/{networks:range:'10.0.0.0/24'}", `{"type":"DHCPv4ClientOption","name":"router","value":["10.0.0.1"]}`},
+	} {
+		if _, err := send(m.URL(), token, "POST", one[0]+"/deploymentOptions", one[1]); err != nil {
+			return err
+		}
+	}
+	network, err := filled(m.URL(), token, "{networks:range:'10.0.0.0/24'}")
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(network, 10, 64)
+	if err != nil {
+		return err
+	}
+	return dhcptest.Fill(ctx, m.Address, point.FleetInstanceID, id, netip.MustParseAddr("10.0.0.100"), 100)
 }
 
 // furnish adds data that the sample does not contain: service points, ranges, reservations, a water mark, a long name.
@@ -148,32 +197,37 @@ func furnish(origin, token string) error {
 			`{"type":"IPv4Address","state":"DHCP_RESERVED","name":"printer","address":"10.0.0.90","macAddress":{"address":"00:00:5e:00:53:01"}}`},
 		{"POST", "/api/v2/zones/{zones:absoluteName:'harbour.example'}/resourceRecords", `{"type":"TXTRecord","name":"@","text":"v=spf1 -all"}`},
 	} {
-		path, err := filled(origin, token, one[1])
-		if err != nil {
-			return err
-		}
-		r, err := http.NewRequest(one[0], origin+path, strings.NewReader(one[2]))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		if e := answer.Body.Close(); err == nil {
-			err = e
-		}
-		if err == nil && answer.StatusCode >= 300 {
-			err = fmt.Errorf("%s %s: %s", one[0], path, text)
-		}
-		if err != nil {
+		if _, err := send(origin, token, one[0], one[1], one[2]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// send sends a request and returns the answer. Parts of the path in braces are replaced by IDs.
+func send(origin, token, method, path, body string) ([]byte, error) {
+	path, err := filled(origin, token, path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequest(method, origin+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if e := answer.Body.Close(); err == nil {
+		err = e
+	}
+	if err == nil && answer.StatusCode >= 300 {
+		err = fmt.Errorf("%s %s: %s", method, path, text)
+	}
+	return text, err
 }
 
 // picture captures a screen in both sizes and both colour schemes.

@@ -1410,6 +1410,7 @@ export type IPv4DHCPRange = {
   template: Ref | null
   usage: any
   userDefinedFields: any
+  utilization: any
 }
 
 /** IPv4DHCPRangeMerge merges DHCP ranges into one. It is kept as a record of the operation. */
@@ -1759,6 +1760,7 @@ export type IPv6DHCPRange = {
   range: string
   usage: any
   userDefinedFields: any
+  utilization: any
 }
 
 /** IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges. */
@@ -2370,6 +2372,48 @@ export type RADIUSAuthenticator = {
   secondaryAuthenticator: Ref | null
   sharedSecret?: string | null
   timeout: string
+  userDefinedFields: any
+}
+
+/** RefusedClient is a client that a DHCP server did not answer, or answered with a NAK, for a reason. The last 100 clients of a network are kept for seven days. */
+export type RefusedClient = {
+  id: number
+  type: "RefusedClient"
+  name: string | null
+  _links?: Links
+  circuitId: string | null
+  clientIdentifier: string | null
+  configuration: Ref | null
+  count: number
+  explanation: string | null
+  firstDateTime: string | null
+  hostName: string | null
+  lastDateTime: string | null
+  macAddress: string | null
+  messageType: string | null
+  network: Ref | null
+  reason: string | null
+  relayAddress: string | null
+  remoteId: string | null
+  requestedAddress: string | null
+  server: Ref | null
+  userDefinedFields: any
+  vendorClassIdentifier: string | null
+}
+
+/** RefusedCount is the number of messages that a DHCP server refused on a day for a reason. Numbers are kept for seven days. */
+export type RefusedCount = {
+  id: number
+  type: "RefusedCount"
+  name: string | null
+  _links?: Links
+  configuration: Ref | null
+  count: number
+  dateTime: string | null
+  explanation: string | null
+  network: Ref | null
+  reason: string | null
+  server: Ref | null
   userDefinedFields: any
 }
 

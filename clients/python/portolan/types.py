@@ -1323,6 +1323,7 @@ IPv4DHCPRange = TypedDict("IPv4DHCPRange", {
     "configuration": Optional[Dict[str, Any]],
     "range": str,
     "usage": Any,
+    "utilization": Optional[Dict[str, Any]],
     "_inheritedFields": Optional[List[str]],
     "template": Optional[Dict[str, Any]],
     "splitAroundStaticAddresses": bool,
@@ -1680,6 +1681,7 @@ IPv6DHCPRange = TypedDict("IPv6DHCPRange", {
     "configuration": Optional[Dict[str, Any]],
     "range": str,
     "usage": Any,
+    "utilization": Optional[Dict[str, Any]],
     "_inheritedFields": Optional[List[str]],
 }, total=False)
 IPv6DHCPRange.__doc__ = "IPv6DHCPRange is a range of addresses that a DHCPv6 server assigns."

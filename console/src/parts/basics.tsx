@@ -115,7 +115,7 @@ export function When({ at }: { at: string | number | null | undefined }) {
     ago = (Date.now() - t.getTime()) / 1000
   const text =
     ago < 0
-      ? t.toLocaleString("sv")
+      ? t.toLocaleString("sv").slice(0, 16)
       : ago < 60
         ? "just now"
         : ago < 3600

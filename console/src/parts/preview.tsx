@@ -76,7 +76,12 @@ export function Preview({
     try {
       const r = await change(
         made =>
-          made && !Array.isArray(made) && wanted.method === "POST" && made.type && (made.range || made.address)
+          made &&
+          !Array.isArray(made) &&
+          wanted.method === "POST" &&
+          made.type &&
+          made.type !== "LeaseAction" &&
+          (made.range || made.address)
             ? `Created ${kind(made.type)} ${made.range ?? made.address}${made.name ? ` (${made.name})` : ""}.`
             : wanted.says,
         wanted.method,

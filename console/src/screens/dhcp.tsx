@@ -2,13 +2,16 @@
 import { useData, useRows } from "../data"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
-import { counted, Empty, Head, Loading, State, Tabs, Trouble, When } from "../parts/basics"
+import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { Grid } from "../parts/grid"
+import { Leases, Spans, useEvery } from "../parts/leases"
+import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
+import { Refused } from "../parts/refused"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { amount, parseSpan, size } from "../space"
-import type { DHCPv4Lease, IPv4Address, IPv4DHCPRange } from "../types"
+import type { IPv4Address, IPv4DHCPRange } from "../types"
 import { Table } from "./generic"
 import { UseOf } from "./space"
 
@@ -31,20 +34,26 @@ export function DHCP() {
           ["", "Ranges"],
           ["reservations", "Reservations"],
           ["leases", "Leases"],
+          ["history", "Who had it"],
+          ["refused", "Refused clients"],
           ["marks", "Utilization thresholds"],
           ["clientClasses", "Client classes"],
           ["macPools", "MAC pools"],
           ["deploymentOptions", "Options"],
         ]}
         chosen={tab}
-        choose={k => setQuery({ tab: k, filter: null, orderBy: null })}
+        choose={k => setQuery({ tab: k, filter: null, orderBy: null, q: null, state: null, at: null })}
       />
       {tab === "" ? (
         <Ranges c={c} />
       ) : tab === "reservations" ? (
         <Reservations c={c} />
       ) : tab === "leases" ? (
-        <Leases c={c} />
+        <Leases key="leases" at="leases" within={"configuration.id:" + c} />
+      ) : tab === "history" ? (
+        <Spans key="history" at="leaseSpans" within={"configuration.id:" + c} />
+      ) : tab === "refused" ? (
+        <Refused at="" within={"configuration.id:" + c} />
       ) : tab === "marks" ? (
         <Marks c={c} />
       ) : schema?.collections[tab] ? (
@@ -56,15 +65,19 @@ export function DHCP() {
   )
 }
 
+/** The utilization of a range. */
+const utilization = (r: IPv4DHCPRange) => r.utilization as unknown as Utilization
+
 function Ranges({ c }: { c: number }) {
   const rows = useRows<IPv4DHCPRange>("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
+  useEvery(5000, rows.reload)
   return rows.problem ? (
     <Trouble problem={rows.problem} retry={rows.reload} />
   ) : rows.total === undefined ? (
     <Loading what="the ranges" />
   ) : (
     <>
-      <p class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
+      <p class="muted gap-below">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
       <Grid
         label="DHCP ranges"
         count={rows.total}
@@ -85,36 +98,30 @@ function Ranges({ c }: { c: number }) {
               return s ? amount(size(s)) : null
             },
           },
-          { key: "use", title: "Use", width: "9rem", cell: r => <UseOf r={r} /> },
           {
-            key: "excluded",
-            title: "Excluded",
-            minor: true,
+            key: "use",
+            title: "Use",
+            width: "minmax(9rem,1.4fr)",
+            narrow: "5rem",
             cell: r => (
-              <span class="mono cut">{(r.exclusionRanges ?? []).map((x: any) => x.range ?? x).join(", ")}</span>
+              <span class="range-cell">
+                <RangeBar u={utilization(r)} range={r.range!} />
+                <span class="num">{utilization(r).percent} %</span>
+              </span>
             ),
           },
+          { key: "full", title: "Forecast", width: "9rem", minor: true, cell: r => <Forecast u={utilization(r)} /> },
           {
-            key: "split",
-            title: "Skips static addresses",
+            key: "marks",
+            title: "Thresholds",
+            width: "8rem",
             minor: true,
-            cell: r => (r.splitAroundStaticAddresses ? "yes" : "no"),
-          },
-          {
-            key: "low",
-            title: "Low threshold",
-            width: "6rem",
-            number: true,
-            minor: true,
-            cell: r => r.lowWaterMark ?? "—",
-          },
-          {
-            key: "high",
-            title: "High threshold",
-            width: "6rem",
-            number: true,
-            minor: true,
-            cell: r => r.highWaterMark ?? "—",
+            cell: r =>
+              r.lowWaterMark === null && r.highWaterMark === null ? (
+                <span class="muted">none</span>
+              ) : (
+                `${r.lowWaterMark ?? 0}–${r.highWaterMark ?? 100} %`
+              ),
           },
         ]}
       />
@@ -152,42 +159,6 @@ function Reservations({ c }: { c: number }) {
           cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
         },
         { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
-      ]}
-    />
-  )
-}
-
-function Leases({ c }: { c: number }) {
-  const rows = useRows<DHCPv4Lease>("leases", { filter: `configuration.id:${c}` }, ["leases"])
-  return rows.problem ? (
-    <Trouble problem={rows.problem} retry={rows.reload} />
-  ) : rows.total === undefined ? (
-    <Loading what="the leases" />
-  ) : (
-    <Grid
-      label="Leases"
-      count={rows.total}
-      at={rows.at}
-      id={r => r.id}
-      open={r => go("/ui/leases/" + r.id)}
-      empty={
-        <Empty title="No leases yet.">
-          Deploy DHCP to a server whose service point runs the application dhcp-service.
-        </Empty>
-      }
-      columns={[
-        { key: "address", title: "Address", width: "12rem", cell: r => <span class="mono">{r.address}</span> },
-        { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
-        {
-          key: "client",
-          title: "Client",
-          width: "12rem",
-          cell: r => <span class="mono">{r.macAddress || r.clientIdentifier}</span>,
-        },
-        { key: "host", title: "Host name", width: "12rem", minor: true, cell: r => <span>{r.hostName}</span> },
-        { key: "network", title: "Network", width: "11rem", minor: true, cell: r => <To r={r.network} mono /> },
-        { key: "began", title: "Granted", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
-        { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> },
       ]}
     />
   )

@@ -22,6 +22,8 @@ import {
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
+import { Options } from "../parts/options"
+import { Partner } from "../parts/partner"
 import { Operations, Preview, shown } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
@@ -261,11 +263,12 @@ export function Table({
             setQuery({
               filter: filterOf(
                 typed,
-                collection === "events"
-                  ? "message"
-                  : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed)
-                    ? "address"
-                    : "name",
+                collection === "events" ? "message" : "name",
+                collection === "addresses"
+                  ? "address"
+                  : ["blocks", "networks", "ranges"].includes(collection)
+                    ? "range"
+                    : undefined,
               ),
             })
           }}
@@ -541,12 +544,24 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
   if (what === "transactions") return <History path={path + "/transactions"} />
   if (what === "signing" && "reverseZoneSigned" in r) return <Signing of={path} may={may} />
   if (!c) return <Loading what="the schema" />
-  return c.b?.[what] ? (
+  const table = c.b?.[what] && (
     <Table key={what} path={path + "/" + what} collection={what} c={c.b[what]} heading={collectionName(what)} />
-  ) : (
-    <Nowhere />
   )
+  if (what === "deploymentOptions" && withDHCP.includes(collection))
+    return (
+      <>
+        <Options r={r} path={path} may={may} />
+        <details>
+          <summary>Options of this object, also of DNS</summary>
+          {table}
+        </details>
+      </>
+    )
+  return table ? table : <Nowhere />
 }
+
+/** The collections whose DHCP options are shown with their inheritance. */
+const withDHCP = ["configurations", "blocks", "networks", "ranges", "addresses"]
 
 /** The page of any resource: its fields and subcollections. */
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
@@ -592,6 +607,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         )}
       </Head>
       <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
+      {collection === "servers" && !below && <Partner r={r} />}
       {others.length > 0 && (
         <p class="muted small">
           Also:{" "}

@@ -10,6 +10,7 @@ import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { cellsOf } from "../parts/mapcells"
 import { fieldName } from "../parts/form"
+import { type Client, droppedClient, isClientDragged, SpanList, useEvery } from "../parts/leases"
 import { Preview, type Wanted } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
@@ -17,15 +18,17 @@ import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { session } from "../session"
 import { address, amount, parseAddress, parseSpan, size, span, usedOf, type Span } from "../space"
-import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
+import type { DHCPv4Lease, IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
 import { filterOf } from "../filter"
 import { Below, Crumbs, Fields, Value } from "./generic"
+import { NetworkDHCP } from "./netdhcp"
 import { Doing, Menu } from "./space"
 
 /** The tabs of a network page: key and label. */
 const parts: [below: string, label: string][] = [
   ["map", "Map"],
+  ["dhcp", "DHCP"],
   ["ranges", "Ranges"],
   ["deploymentOptions", "Options"],
   ["deploymentRoles", "Roles"],
@@ -48,7 +51,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
   const may = useMay("networks/" + id)
   const [act, setAct] = useState<string | null>(null),
     [assigning, setAssigning] = useState<{ s: Span; count: number } | null>(null),
-    assign = (s: Span, count = 1) => setAssigning({ s, count })
+    assign = (s: Span, count = 1) => setAssigning({ s, count }),
+    [dropped, setDropped] = useState<{ client: Client; at: string } | null>(null)
   if (!r)
     return problem ? (
       <>
@@ -115,9 +119,10 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
               </span>
             ))}
       </p>
-      {size(s) <= 65536n && (below === "" || below === "ranges") && (
+      {size(s) <= 65536n && (below === "" || below === "ranges" || below === "dhcp") && (
         <Strip
           r={r}
+          drop={below === "dhcp" && may.add && !s.v6 ? setDropped : undefined}
           pick={may.add ? assign : () => toast("You do not have permission to assign addresses here.", { bad: true })}
         />
       )}
@@ -132,6 +137,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
       />
       {below === "map" ? (
         <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} />
+      ) : below === "dhcp" ? (
+        <NetworkDHCP r={r} may={may} drop={dropped} dropped={() => setDropped(null)} />
       ) : below === "fields" ? (
         <Fields r={r} />
       ) : below ? (
@@ -161,14 +168,26 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
   )
 }
 
-/** A strip with the state of each address of a network. A drag over free addresses assigns them. */
-function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => void }) {
+/**
+ * A strip with the state of each address of a network. A drag over free addresses assigns them. drop is called for a client that is dragged
+ * to a free address.
+ */
+function Strip({
+  r,
+  pick,
+  drop,
+}: {
+  r: Resource
+  pick: (s: Span, count: number) => void
+  drop?: (d: { client: Client; at: string }) => void
+}) {
   const s = parseSpan(r.range)!,
     n = Number(size(s)),
     cells = Math.max(256, Math.min(n, 1024))
   const path = `networks/${r.id}/map` + query({ cells })
   const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
   const list = useMemo(() => (data ? cellsOf(data).filter(c => c.kind >= 0) : []), [data])
+  const leased = useLeased(drop ? r.id : null)
   const [from, setFrom] = useState(-1),
     [to, setTo] = useState(-1)
   const ref = useRef<SVGSVGElement>(null)
@@ -240,6 +259,31 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
           setFrom(-1)
           setTo(-1)
         }}
+        onDragOver={e => {
+          if (!drop || each !== 1n || !isClientDragged(e)) return
+          e.preventDefault()
+          setFrom(at(e))
+          setTo(at(e))
+        }}
+        onDragLeave={() => {
+          setFrom(-1)
+          setTo(-1)
+        }}
+        onDrop={e => {
+          e.preventDefault()
+          const client = droppedClient(e),
+            i = at(e)
+          setFrom(-1)
+          setTo(-1)
+          if (!drop || !client) return
+          if (
+            list[i].level > 0 ||
+            leased.has(address(s.low + BigInt(i), s.v6)) ||
+            (edge && (i === 0 || i === list.length - 1))
+          )
+            toast("This address is not free.", { bad: true })
+          else drop({ client, at: address(s.low + BigInt(i), s.v6) })
+        }}
       >
         {list.map((c, i) => (
           <rect
@@ -251,7 +295,15 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
             rx="1.4"
             class={
               "cell " +
-              (i === gate ? "gate" : c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") +
+              (i === gate
+                ? "gate"
+                : c.level > 0
+                  ? "taken"
+                  : each === 1n && leased.has(address(s.low + BigInt(i), s.v6))
+                    ? "leased"
+                    : c.kind === 1
+                      ? "pool"
+                      : "open") +
               (from >= 0 && i >= low && i <= top ? " dragged" : "")
             }
           >
@@ -269,6 +321,12 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
             <i class="swatch gate" aria-hidden="true" />
             gateway
           </span>
+          {drop && (
+            <span>
+              <i class="swatch leased" aria-hidden="true" />
+              leased
+            </span>
+          )}
           <span>
             <i class="swatch pool" aria-hidden="true" />
             DHCP range
@@ -282,6 +340,18 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
       </figcaption>
     </figure>
   )
+}
+
+/** The leased and abandoned addresses of a network, for its strip. */
+function useLeased(network: number | null): Set<string> {
+  const path =
+    network === null
+      ? null
+      : `networks/${network}/leases` +
+        query({ filter: "state:ne('DHCP_FREE')", fields: "address", limit: 1000, orderBy: "address" })
+  const { data, reload } = useData<Page<DHCPv4Lease>>(path, a => get(path!, { signal: a, quiet: true }))
+  useEvery(5000, reload)
+  return useMemo(() => new Set(data?.data.map(l => l.address!)), [data])
 }
 
 /** The addresses in use. One cell per row sums up the free addresses after it. */
@@ -386,7 +456,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
           role="search"
           onSubmit={e => {
             e.preventDefault()
-            setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") })
+            setQuery({ filter: filterOf(typed, "name", "address") })
           }}
         >
           <input
@@ -687,6 +757,12 @@ export function AddressPage({ id }: { id: string }) {
               ))}
             </ul>
           )}
+        </section>
+        <section class="card">
+          <h2>
+            <a href={`/ui/dhcp?tab=history&q=${r.address}`}>DHCP clients</a>
+          </h2>
+          <SpanList at={`addresses/${id}/leaseSpans`} />
         </section>
         <section class="card">
           <h2>

@@ -10,6 +10,7 @@ func Register(r *resource.Registry) {
 	registerLeases(r)
 	registerLeaseActions(r)
 	registerMACPools(r)
+	registerRefused(r)
 	registerZoneGroups(r)
 	r.Describe(descriptions)
 }
@@ -82,6 +83,32 @@ var descriptions = map[string]string{
 	"MACPool":                                      "MACPool is a set of hardware addresses that DHCP ranges allow or deny by their options. A hardware address is in at most one pool.",
 	"MACPool.configuration":                        "configuration is the configuration that contains the pool.",
 	"MACPool.instantDeploymentEnabled":             "instantDeploymentEnabled sends changes of the members to the servers immediately, without a deployment.",
+	"RefusedClient":                                "RefusedClient is a client that a DHCP server did not answer, or answered with a NAK, for a reason. The last 100 clients of a network are kept for seven days.",
+	"RefusedClient.circuitId":                      "circuitId and RemoteID are the port and the relay agent of the client.",
+	"RefusedClient.clientIdentifier":               "clientIdentifier is the client identifier or the DUID of the client, in hexadecimal digits.",
+	"RefusedClient.configuration":                  "configuration is the configuration that contains the network.",
+	"RefusedClient.count":                          "count is the number of refused messages.",
+	"RefusedClient.explanation":                    "explanation is the meaning of the reason.",
+	"RefusedClient.firstDateTime":                  "firstDateTime and LastDateTime are the times of the first and of the last message.",
+	"RefusedClient.hostName":                       "hostName is the name that the client sent.",
+	"RefusedClient.lastDateTime":                   "",
+	"RefusedClient.macAddress":                     "macAddress is the hardware address of the client.",
+	"RefusedClient.messageType":                    "messageType is the type of the last message, such as DISCOVER.",
+	"RefusedClient.network":                        "network is the network of the client; null if the server serves no network that contains it.",
+	"RefusedClient.reason":                         "reason is the reason, such as no-free-address. docs/dhcp.md lists the reasons.",
+	"RefusedClient.relayAddress":                   "relayAddress is the address of the relay agent.",
+	"RefusedClient.remoteId":                       "",
+	"RefusedClient.requestedAddress":               "requestedAddress is the address that the client asked for.",
+	"RefusedClient.server":                         "server is the server that refused the client.",
+	"RefusedClient.vendorClassIdentifier":          "vendorClassIdentifier is the vendor class of the client.",
+	"RefusedCount":                                 "RefusedCount is the number of messages that a DHCP server refused on a day for a reason. Numbers are kept for seven days.",
+	"RefusedCount.configuration":                   "configuration is the configuration that contains the network.",
+	"RefusedCount.count":                           "count is the number of messages.",
+	"RefusedCount.dateTime":                        "dateTime is the beginning of the day, in UTC.",
+	"RefusedCount.explanation":                     "explanation is the meaning of the reason.",
+	"RefusedCount.network":                         "network is the network; null for clients in no served network.",
+	"RefusedCount.reason":                          "reason is the reason.",
+	"RefusedCount.server":                          "server is the server that refused the messages.",
 	"ZoneDeclaration":                              "ZoneDeclaration has the common fields of both kinds of declarations: the servers for updates, and their signature.",
 	"ZoneDeclaration.configuration":                "configuration is the configuration that contains the declaration.",
 	"ZoneDeclaration.dynamicUpdateSigningKey":      "dynamicUpdateSigningKey is the key for TSIG.",

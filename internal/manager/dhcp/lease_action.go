@@ -1,6 +1,8 @@
 package dhcp
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -87,8 +89,26 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.State = actionDone
-	x.Reservation.ID, err = reserve(c, network, x.Address, l)
-	return err
+	if x.Reservation.ID, err = reserve(c, network, x.Address, l); err != nil {
+		return err
+	}
+	return w.markReserved(x.Address, l)
+}
+
+// markReserved makes a lease that of a reserved address, so that usage does not count the address twice until the server reports it.
+func (w *leaseWriter) markReserved(a netip.Addr, l storedLease) error {
+	if l.state != stateAllocated {
+		return nil
+	}
+	var body store.Object
+	if err := body.Read([]byte(l.body)); err != nil {
+		return fmt.Errorf("lease %d: %w", l.id, err)
+	}
+	body.Set("state", schema.AppendString(nil, stateLeased))
+	key := store.AddrKey(a)
+	return errors.Join(w.counts.add(l.server, l.parent, key, stateAllocated, -1), w.counts.add(l.server, l.parent, key, stateLeased, 1),
+		w.counts.write(), w.tx.Write("UPDATE dhcp_lease SET state = ?, body = ?, version = version + 1 WHERE id = ?", stateLeased,
+			string(body.Text()), l.id))
 }
 
 // reserve reserves an address for the client of its lease, and returns the id of the reservation.

@@ -9,21 +9,6 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// CountStates returns the numbers of leases by state, of the addresses from low to high in a network. Leases of reserved addresses are not
-// counted: the address counts as reserved.
-func (*Leases) CountStates(tx *store.Tx, network int64, low, high []byte) (map[string]int64, error) {
-	counts := map[string]int64{}
-	err := tx.Each(func(scan func(...any) error) error {
-		var state string
-		var n int64
-		err := scan(&state, &n)
-		counts[state] = n
-		return err
-	}, "SELECT state, count(*) FROM dhcp_lease WHERE parent = ? AND low >= ? AND low <= ? AND state <> ? GROUP BY state", network, low, high,
-		stateLeased)
-	return counts, err
-}
-
 // leaseMembers are the members of an address that show its lease; the members of the lease have the same names.
 var leaseMembers = []string{"leaseDateTime", "remoteId", "circuitId", "vendorClassIdentifier", "parameterRequestList",
 	"identityAssociationIdentifier", "interfaceId"}

@@ -60,6 +60,7 @@ type leaseWriter struct {
 	server        int64
 	configuration int64
 	pages         *pages
+	counts        *leaseCounts
 	// networks caches the spans of networks, by id; those that do not exist are nil. deployed is Reporter.Serves, and served its results.
 	networks map[int64]*store.Resource
 	deployed func(tx *store.Tx, server, network int64) (bool, error)
@@ -73,7 +74,7 @@ type leaseWriter struct {
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
-		networks: map[int64]*store.Resource{}, served: map[int64]bool{}}
+		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -153,7 +154,6 @@ func (w *leaseWriter) change(c leaseChange) error {
 		w.dropped++
 		return nil
 	}
-	ipam.LeasesChanged(w.tx, network)
 	l, err := w.read(c.address)
 	if err != nil {
 		return err
@@ -167,6 +167,9 @@ func (w *leaseWriter) change(c leaseChange) error {
 	}
 	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
+	}
+	if err := w.count(l, c); err != nil {
+		return err
 	}
 	if !c.lasts() {
 		return w.finish(l, c)
@@ -188,6 +191,21 @@ func (w *leaseWriter) change(c leaseChange) error {
 		return err
 	}
 	return w.writeLease(l, c)
+}
+
+// count changes the numbers of leases.
+func (w *leaseWriter) count(l storedLease, c leaseChange) error {
+	ipam.LeasesChanged(w.tx, c.network)
+	key := store.AddrKey(c.address)
+	if l.there {
+		if l.server == w.server && l.parent == c.network && l.state == c.state {
+			return nil
+		}
+		if err := w.counts.add(l.server, l.parent, key, l.state, -1); err != nil {
+			return err
+		}
+	}
+	return w.counts.add(w.server, c.network, key, c.state, 1)
 }
 
 // finish applies the end of a lease, or the abandonment of an address.

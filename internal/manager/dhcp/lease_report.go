@@ -90,7 +90,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		renewals += n
 	}
 	mark.snapshot = w.snapshot
-	if err := errors.Join(w.pages.write(), mark.write(tx, server.ID, node), w.reportAbandoned()); err != nil {
+	if err := errors.Join(w.pages.write(), w.counts.write(), mark.write(tx, server.ID, node), w.reportAbandoned()); err != nil {
 		return err
 	}
 	r.Applied(len(records), renewals, w.dropped)

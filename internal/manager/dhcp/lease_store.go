@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
@@ -8,9 +9,10 @@ import (
 
 	"portolan/internal/base/space"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 )
 
-//go:embed migrations/*/*.sql
+//go:embed migrations/*/*_leases.sql migrations/*/*_lease_counts.sql
 var leaseMigrations embed.FS
 
 // extensionName is the name of the extension with the tables of leases. Its State is a *Leases, which package ipam finds by this name.
@@ -23,40 +25,61 @@ type Leases struct{}
 func newLeaseExtension() *store.Extension {
 	columns := []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key", "version", "refs", "body"}
 	return &store.Extension{Name: extensionName, State: &Leases{}, Migrations: leaseMigrations, Verify: verifyLeases,
-		Follow: func(tx *store.Tx) store.Follower { return &leaseFollower{tx: tx} },
+		Rebuild: recountLeases,
+		Follow:  func(tx *store.Tx) store.Follower { return &leaseFollower{tx: tx} },
 		Tables: []store.Table{
 			{Name: string(leaseRows), Columns: append(columns[:len(columns):len(columns)], "state", "server", "span", "snapshot"), Key: 1},
 			{Name: "dhcp_lease_page", Columns: []string{"configuration", "first", "ends"}, Key: 2},
 			{Name: string(spanRows), Columns: append(columns[:len(columns):len(columns)], "start", "stop"), Key: 1},
+			{Name: "dhcp_lease_count", Columns: []string{"container", "state", "n"}, Key: 2, Derived: "recomputed from the leases"},
+			{Name: "dhcp_lease_history", Columns: []string{"container", "samples"}, Key: 1},
 			{Name: "dhcp_lease_mark", Columns: []string{"server", "node", "journal", "sequence", "snapshot"}, Key: 2}}}
 }
 
-// leaseFollower moves leases to other networks when networks are split, merged or resized, and deletes those without a network.
+// leaseFollower moves leases to other networks when networks are split, merged, moved or resized, and deletes those without a network. It
+// also counts the leases of DHCP ranges that change.
 type leaseFollower struct {
 	tx *store.Tx
-	// gone are the networks that the transaction deletes, with their former spans; configurations and servers are deleted, too.
-	gone                    []store.Resource
-	configurations, servers []int64
+	// networks are the networks that the transaction deletes, or whose spans it changes, with their former spans. configurations and
+	// servers are deleted. ranges are the DHCP ranges that are created, changed or deleted.
+	networks                        []store.Resource
+	configurations, servers, ranges []int64
 }
 
-// Changed records deleted networks and configurations.
+// Changed records changed networks and ranges, and deleted configurations and servers.
 func (f *leaseFollower) Changed(before, after *store.Resource) error {
-	switch {
-	case after != nil || before == nil:
-	case before.Collection == "networks":
-		f.gone = append(f.gone, store.Resource{ID: before.ID, Configuration: before.Configuration, Low: before.Low, High: before.High})
-	case before.Collection == "configurations":
-		f.configurations = append(f.configurations, before.ID)
-	case before.Collection == "servers":
-		f.servers = append(f.servers, before.ID)
+	r := before
+	if r == nil {
+		r = after
+	}
+	gone := after == nil
+	switch r.Collection {
+	case "networks":
+		if before != nil && (gone || !bytes.Equal(before.Low, after.Low) || !bytes.Equal(before.High, after.High)) {
+			f.networks = append(f.networks, store.Resource{ID: before.ID, Configuration: before.Configuration, Low: before.Low, High: before.High})
+		}
+	case "ranges":
+		if before == nil || gone || before.Parent != after.Parent || !bytes.Equal(before.Low, after.Low) ||
+			!bytes.Equal(before.High, after.High) {
+			f.ranges = append(f.ranges, r.ID)
+		}
+	case "configurations":
+		if gone {
+			f.configurations = append(f.configurations, r.ID)
+		}
+	case "servers":
+		if gone {
+			f.servers = append(f.servers, r.ID)
+		}
 	}
 	return nil
 }
 
-// BeforeCommit moves or deletes the leases of deleted networks. Spans without a network are kept for administrators.
+// BeforeCommit moves or deletes the leases of changed networks. Spans without a network are kept for administrators.
 func (f *leaseFollower) BeforeCommit() error {
-	for _, network := range f.gone {
-		some, err := f.tx.Exists(store.Query{From: leaseRows, Where: store.HasParent(network.ID)})
+	some := false
+	for _, network := range f.networks {
+		leases, err := f.tx.Exists(store.Query{From: leaseRows, Where: store.HasParent(network.ID)})
 		if err != nil {
 			return err
 		}
@@ -64,11 +87,17 @@ func (f *leaseFollower) BeforeCommit() error {
 		if err != nil {
 			return err
 		}
-		if !some && !spans {
+		some = some || leases
+		if !leases && !spans {
 			continue
 		}
 		if err := f.moveLeases(network); err != nil {
 			return fmt.Errorf("moving the leases of network %d: %w", network.ID, err)
+		}
+	}
+	if some {
+		if err := ipam.WriteLeases(f.tx); err != nil {
+			return err
 		}
 	}
 	for _, id := range f.servers {
@@ -77,18 +106,28 @@ func (f *leaseFollower) BeforeCommit() error {
 		}
 	}
 	for _, id := range f.configurations {
-		for _, table := range []string{string(leaseRows), "dhcp_lease_page", string(spanRows)} {
+		if err := f.forget("configuration = ?", id); err != nil {
+			return err
+		}
+		for _, table := range []string{"dhcp_lease_page", string(spanRows)} {
 			if err := f.tx.Write("DELETE FROM "+table+" WHERE configuration = ?", id); err != nil {
 				return err
 			}
 		}
 	}
+	for _, id := range f.ranges {
+		if err := recountRange(f.tx, id); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// moveLeases moves the leases of a deleted network to the networks that now have its space.
+// moveLeases moves the leases that a network does not contain any more to the networks that have their space now, and deletes the others.
 func (f *leaseFollower) moveLeases(network store.Resource) error {
 	var now []*store.Resource
+	still, rest := false, "parent = ?"
+	args := []any{network.ID}
 	if err := f.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
 		store.Compare{Field: configurationColumn, Op: "eq", Value: network.Configuration},
 		store.Compare{Field: lowColumn, Op: "le", Value: network.High},
@@ -99,19 +138,70 @@ func (f *leaseFollower) moveLeases(network store.Resource) error {
 		}); err != nil {
 		return err
 	}
+	head, err := f.tx.Head(network.ID)
+	if err != nil && !store.IsNotFound(err) {
+		return err
+	}
+	still = err == nil && head.Collection == "networks"
 	for _, one := range now {
+		if one.ID == network.ID {
+			rest, args = "parent = ? AND (low < ? OR low > ?)", append(args, one.Low, one.High)
+		}
+	}
+	count := func(id, n int64, where string, args ...any) error {
+		return f.tx.Each(func(scan func(...any) error) error {
+			var state string
+			var some int64
+			err := scan(&state, &some)
+			ipam.CountLeases(f.tx, id, state, n*some)
+			return err
+		}, "SELECT state, count(*) FROM dhcp_lease WHERE "+where+" GROUP BY state", args...)
+	}
+	if still { // the usage of a deleted network is deleted with it
+		if err := count(network.ID, -1, rest, args...); err != nil {
+			return err
+		}
+	}
+	for _, one := range now {
+		if one.ID == network.ID {
+			continue
+		}
+		const moved = "parent = ? AND low >= ? AND low <= ?"
+		if err := count(one.ID, 1, moved, network.ID, one.Low, one.High); err != nil {
+			return err
+		}
 		for _, table := range []store.Source{leaseRows, spanRows} {
-			if err := f.tx.Write("UPDATE "+string(table)+" SET parent = ? WHERE parent = ? AND low >= ? AND low <= ?", one.ID, network.ID,
-				one.Low, one.High); err != nil {
+			if err := f.tx.Write("UPDATE "+string(table)+" SET parent = ? WHERE "+moved, one.ID, network.ID, one.Low, one.High); err != nil {
 				return err
 			}
 		}
 	}
-	return f.tx.Write("DELETE FROM dhcp_lease WHERE parent = ?", network.ID)
+	return f.forget(rest, args...)
 }
 
-// verifyLeases reports leases outside of their networks.
+// forget deletes leases, and their numbers by server. The numbers of ranges are counted again, because the ranges change as well.
+func (f *leaseFollower) forget(where string, args ...any) error {
+	counts := newLeaseCounts(f.tx)
+	if err := f.tx.Each(func(scan func(...any) error) error {
+		var server, n int64
+		var state string
+		err := scan(&server, &state, &n)
+		counts.delta[countKey{server, state}] -= n
+		return err
+	}, "SELECT server, state, count(*) FROM dhcp_lease WHERE "+where+" GROUP BY server, state", args...); err != nil {
+		return err
+	}
+	if err := counts.write(); err != nil {
+		return err
+	}
+	return f.tx.Write("DELETE FROM dhcp_lease WHERE "+where, args...)
+}
+
+// verifyLeases reports leases outside of their networks, and wrong numbers of leases.
 func verifyLeases(tx *store.Tx, fault func(format string, args ...any)) error {
+	if err := verifyCounts(tx, fault); err != nil {
+		return err
+	}
 	return tx.Each(func(scan func(...any) error) error {
 		var id, network int64
 		var low, high, address []byte

@@ -16,7 +16,7 @@ import (
 // registerRanges declares the collection of DHCP ranges.
 func registerRanges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Place: placeSpace,
-		Space: resource.LiesOverSpace, Complete: completeRanges,
+		Space: resource.LiesOverSpace, Complete: completeRanges, Fleeting: true,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
@@ -125,6 +125,8 @@ type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
+	// Utilization is the use of the range by clients, with a forecast (Portolan extension).
+	Utilization *Utilization `api:"utilization,computed"`
 	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template that the range comes from.
@@ -205,6 +207,8 @@ type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
+	// Utilization is the use of the range by clients, with a forecast (Portolan extension).
+	Utilization *Utilization `api:"utilization,computed"`
 	// InheritedFields lists the fields whose values are inherited from a parent.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }

@@ -172,6 +172,9 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
+	if err := completeUtilization(tx, rows, wholes, usages, bodies); err != nil {
+		return err
+	}
 	for i, r := range rows {
 		bodies[i].Set("usage", usageText(usages[i], wholes[i].Size()))
 		settingsOf(tx).fields().addInherited(above[r.Parent], r, nil, &bodies[i])
@@ -218,7 +221,9 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 		}
 		usages[p.of][excluded] += free
 	}
-	return usages, addLeases(tx, spans, usages)
+	leases, err := leasesOfRanges(tx, rows)
+	addLeases(rows, leases, usages)
+	return usages, err
 }
 
 // completeAddresses adds the values of leases, and the reference to the IP group that contains an IPv4 address.

@@ -63,12 +63,12 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	return all, nil
 }
 
-// addressCounts is the number of addresses of each state in a block or network, at any depth.
+// addressCounts is the number of stored addresses of each state in a block or network, at any depth. Leases are not counted.
 var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
 	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
 		all, err := UsageOf(tx, []int64{above.ID})
 		counts := map[string]int64{}
-		for state, n := range all[above.ID] {
+		for state, n := range all[above.ID].stored() {
 			if state != networkSpace && n != 0 {
 				counts[state] = n
 			}
@@ -292,7 +292,7 @@ func (c *usageDelta) chain(id int64) (ids []int64, err error) {
 	return ids, err
 }
 
-// countUsage computes the usage of all blocks and networks from the stored addresses.
+// countUsage computes the usage of all blocks and networks from the stored addresses and the leases.
 func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	all, parents, networks := map[int64]Usage{}, map[int64]int64{}, []int64{}
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -323,6 +323,19 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		return nil
 	}, "SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2"); err != nil {
 		return nil, fmt.Errorf("counting usage: %w", err)
+	}
+	if l := leasesIn(tx); l != nil {
+		leased, err := l.CountNetworks(tx)
+		if err != nil {
+			return nil, fmt.Errorf("counting usage: %w", err)
+		}
+		for id, states := range leased {
+			for _, state := range usedByLeases {
+				if n := states[state]; n != 0 && all[id] != nil {
+					all[id][state] += n
+				}
+			}
+		}
 	}
 	for _, id := range networks {
 		depth := 0

@@ -85,4 +85,10 @@ func (m *Manager) takeLeases() {
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return reporter.Apply(tx, from.ServicePoint, from.Node, records)
 		}})
+	observations := dhcp.NewObservationReporter(m.Address)
+	observations.Refused = m.metrics.clientRefused
+	m.Fleet.TakeStream(dhcplease.Observations, fleet.StreamTaker{Decode: observations.Decode,
+		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
+			return observations.Apply(tx, from.ServicePoint, records)
+		}})
 }

@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 
@@ -34,7 +36,9 @@ type metrics struct {
 	notices                              *prometheus.CounterVec
 	// checkIns counts check-ins, enrolments enrolment attempts; changes and commits are durations.
 	checkIns, enrolments *prometheus.CounterVec
-	changes, commits     prometheus.Histogram
+	// refused counts refused DHCP messages by reason.
+	refused          *prometheus.CounterVec
+	changes, commits prometheus.Histogram
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -90,6 +94,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
 	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",
 		Help: "Service points that wanted to enrol, by result: taken or refused."}, []string{"result"})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dhcp_refused_messages_total",
+		Help: "Messages that DHCP servers of service points have refused, by reason."}, []string{"reason"})
+	registry.MustRegister(m.refused)
 	m.changes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_change_duration_seconds",
 		Help:    "Time from when a change is asked for until it is on the disk, its time in the queue included.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
@@ -150,6 +157,14 @@ func word(yes bool, one, other string) string {
 // deployedLive counts deployed names and addresses of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
 
+// clientRefused counts refused DHCP messages. Reasons come from service points, so their number is limited.
+func (m *metrics) clientRefused(reason string, n int64) {
+	if !dhcp.IsReason(reason) {
+		reason = "other"
+	}
+	m.refused.WithLabelValues(reason).Add(float64(n))
+}
+
 // connectionEnded counts connections that were closed in favor of other clients.
 func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
 
@@ -199,11 +214,14 @@ type statusFigures struct {
 	described map[string]*prometheus.Desc
 }
 
-// figureHelp describes the figures of the status and their labels.
-var figureHelp = []struct {
+// figure is a figure of the status, with its labels.
+type figure struct {
 	name, help string
 	labels     []string
-}{
+}
+
+// figureHelp describes the figures of the status and their labels.
+var figureHelp = []figure{
 	{"portolan_status_read", "1 where the database answered for the figures of the status; 0 where those are missing.", nil},
 	{"portolan_build_info", "1, with the version of the manager and that of Go.", []string{"version", "go"}},
 	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
@@ -252,7 +270,7 @@ func (m *Manager) observeStatus() {
 		})
 		return n, err
 	}
-	for _, one := range figureHelp {
+	for _, one := range slices.Concat(figureHelp, dhcpFigureHelp) {
 		f.described[one.name] = prometheus.NewDesc(one.name, one.help, one.labels, nil)
 	}
 	m.registry.MustRegister(f)
@@ -351,6 +369,7 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	for _, one := range s.Space.Fullest {
 		give("portolan_network_used_ratio", one.Share(), one.Configuration, one.Range)
 	}
+	s.Space.DHCP.collect(give)
 }
 
 // fleet sends the figures of the fleet.

@@ -46,4 +46,4 @@ func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
 }
 
 // namesOthers are the labels of metrics with names of resources.
-var namesOthers = []string{"configuration", "network"}
+var namesOthers = []string{"configuration", "network", "server", "range"}

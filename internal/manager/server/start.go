@@ -393,6 +393,7 @@ func (m *Manager) serve() error {
 	keeper.Chained, keeper.Sent, keeper.Failed = m.metrics.chained, m.metrics.historySent, m.metrics.historyFailed
 	m.background.Go(func() { keeper.Run(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
+	m.background.Go(func() { m.sampleLeases(ctx) })
 	m.background.Go(func() { m.keepUserIndexes(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })

@@ -73,6 +73,8 @@ type SpaceStatus struct {
 	// NearlyFull is the number of nearly full networks by configuration name. Fullest lists up to maxFullest of them, the fullest first.
 	NearlyFull map[string]int64 `json:"nearlyFull"`
 	Fullest    []FullNetwork    `json:"fullest"`
+	// DHCP is the state of leases and DHCP ranges.
+	DHCP DHCPStatus `json:"dhcp"`
 }
 
 // FullNetwork is a network that is nearly full.
@@ -176,7 +178,8 @@ func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	m.log.WarnContext(ctx, "status is incomplete", "error", err)
 	s.Incomplete, s.Database.Condition, s.Database.Since = true, is, &since
 	if s.Space.NearlyFull == nil {
-		s.Space = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
+		s.Space = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{},
+			DHCP: DHCPStatus{Leases: map[string]map[string]int64{}, Ranges: []FullRange{}}}
 	}
 	s.Alarms = s.alarms(m.now())
 	return s, nil
@@ -231,7 +234,10 @@ func (m *Manager) now() time.Time { return m.Store.Now() }
 // readSpace finds the networks that are nearly full.
 func (m *Manager) readSpace(ctx context.Context) (s SpaceStatus, err error) {
 	s = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
-	return s, m.Store.Lists(ctx, func(tx *store.Tx) error {
+	return s, m.Store.Lists(ctx, func(tx *store.Tx) (err error) {
+		if s.DHCP, err = readDHCP(tx, s.Mark); err != nil {
+			return err
+		}
 		return tx.List(store.Query{From: store.Resources, Where: store.InCollection(m.Address.Scope.Name)}, func(row *store.Resource) error {
 			full, err := ipam.Fullest(tx, row.ID, float64(s.Mark)/100)
 			if err != nil {

@@ -69,6 +69,31 @@ func (m *Manager) pruneNowAndThen(ctx context.Context) {
 	}
 }
 
+// sampleLeases records the numbers of leases of DHCP ranges at the start and then regularly, until ctx ends. One manager of a database
+// does it.
+func (m *Manager) sampleLeases(ctx context.Context) {
+	lease := m.Store.NewLease("lease samples", 3*sweepEvery)
+	tick := time.NewTicker(dhcp.SampleInterval)
+	defer tick.Stop()
+	for {
+		held, err := lease.Take(ctx)
+		if err == nil && held {
+			_, err = dhcp.SampleRanges(ctx, lease.Update, m.Store.Now())
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {
+			m.log.Error("lease samples not stored", "error", err)
+		}
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			m.log.Error("lease release failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // prune removes data older than its retention time, if this manager gets the lease. Each step extends the lease.
 func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	update := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
@@ -115,6 +140,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
 		{"lease spans", spans, func(before time.Time) (int, error) { return dhcp.PruneSpans(ctx, update, before) }},
+		{"refused clients", dhcp.KeepRefused, func(before time.Time) (int, error) { return dhcp.PruneRefused(ctx, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return identity.RemoveSessions(ctx, m.Address, update, before)
 		}},

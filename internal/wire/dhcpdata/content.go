@@ -51,3 +51,11 @@ func (c *Content) Orders() map[int64][]Order {
 
 // Serves reports whether a network contains an address.
 func (c *Content) Serves(a netip.Addr) bool { return c.find(a) != nil }
+
+// NetworkOf returns the id of the most specific network that contains an address; 0 if there is none.
+func (c *Content) NetworkOf(a netip.Addr) int64 {
+	if n := c.find(a); n != nil {
+		return n.ID
+	}
+	return 0
+}

@@ -115,6 +115,11 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start)"+
 				" VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
 				[]byte{0}, []byte{0}),
+			tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (1, ?)", []byte{0, 0, 0, 1, 0, 0, 0, 1}),
+			tx.Write("INSERT INTO dhcp_refused_client (id, parent, configuration, version, body, identity, last)"+
+				" SELECT 990003, id, configuration, 1, '{}', 'i', 7 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
+			tx.Write("INSERT INTO dhcp_refused_count (id, parent, configuration, version, body, identity, day, n)"+
+				" SELECT 990004, id, configuration, 1, '{}', 'i', 7, 1 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
 			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
 			tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (1, ?, 3)",
 				dhcpdata.Total(map[string]string{"server": unit.Hash}).String()),

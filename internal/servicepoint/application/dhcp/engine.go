@@ -22,6 +22,7 @@ type engine struct {
 	journal  *journal
 	counters *counters
 	names    *registrar
+	observer *observer
 	// probe reports whether an address answers within a time; tests replace it.
 	probe func(a netip.Addr, seconds uint32) bool
 	// probes limits the concurrent probes.
@@ -82,9 +83,9 @@ const (
 
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
-	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
-		commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}), performed: map[int64]bool{},
-		renewals: renewals{}}
+	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
+		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
+		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{}}
 	e.table = newTable(e.clock.now)
 	j, err := openJournal(dir, o, e.applyEntry)
 	if j == nil {
@@ -138,6 +139,7 @@ func (e *engine) decide(r *request, probed int) {
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
+		e.observe(r, d.Network, reason)
 	}
 	if sendsNow && d.Reply != 0 {
 		e.send(r, d)

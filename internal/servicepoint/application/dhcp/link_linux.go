@@ -68,7 +68,8 @@ func (l *link) prepare() error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
-// linkFilter accepts UDP broadcasts to port 67 that were received, without a VLAN tag, and that are not fragments.
+// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, that were received, without a VLAN tag, and that are not
+// fragments.
 var linkFilter = []bpf.Instruction{
 	bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 13},
@@ -82,9 +83,9 @@ var linkFilter = []bpf.Instruction{
 	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x3fff, SkipTrue: 5},
 	bpf.LoadMemShift{Off: 0},
 	bpf.LoadIndirect{Off: 2, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: serverPort, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: serverPort, SkipTrue: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: clientPort, SkipTrue: 1},
 	bpf.RetConstant{Val: 64 << 10},
-	bpf.RetConstant{Val: 0},
 	bpf.RetConstant{Val: 0},
 }
 
@@ -111,7 +112,7 @@ func (l *link) read() {
 			return
 		default:
 		}
-		n, _, err := unix.Recvfrom(l.fd, buffer, 0)
+		n, sender, err := unix.Recvfrom(l.fd, buffer, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
@@ -123,7 +124,15 @@ func (l *link) read() {
 			}
 			continue
 		}
-		if from, payload, ok := datagram(buffer[:n]); ok {
+		from, port, payload, ok := datagram(buffer[:n])
+		switch {
+		case ok && port == clientPort:
+			var mac []byte
+			if at, known := sender.(*unix.SockaddrLinklayer); known {
+				mac = at.Addr[:min(int(at.Halen), len(at.Addr))]
+			}
+			l.s.observeReply(from.Addr(), mac, payload, l.index)
+		case ok:
 			l.s.receive(incoming{packet: payload, from: from, to: broadcast, index: l.index, link: l})
 		}
 	}
@@ -135,22 +144,22 @@ const (
 	udpHeader = 8
 )
 
-// datagram returns the source and the payload of a UDP datagram with its IPv4 header. It checks all lengths.
-func datagram(packet []byte) (from netip.AddrPort, payload []byte, ok bool) {
+// datagram returns the source, the port of the destination and the payload of a UDP datagram with its IPv4 header. It checks all lengths.
+func datagram(packet []byte) (from netip.AddrPort, port uint16, payload []byte, ok bool) {
 	if len(packet) < ipHeader || packet[0]>>4 != 4 {
-		return from, nil, false
+		return from, 0, nil, false
 	}
 	header, total := int(packet[0]&15)*4, int(binary.BigEndian.Uint16(packet[2:]))
 	if header < ipHeader || total < header+udpHeader || total > len(packet) {
-		return from, nil, false
+		return from, 0, nil, false
 	}
 	udp := packet[header:total]
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	if length < udpHeader || length > len(udp) {
-		return from, nil, false
+		return from, 0, nil, false
 	}
 	from = netip.AddrPortFrom(netip.AddrFrom4([4]byte(packet[12:])), binary.BigEndian.Uint16(udp))
-	return from, udp[udpHeader:length], true
+	return from, binary.BigEndian.Uint16(udp[2:]), udp[udpHeader:length], true
 }
 
 // send sends a packet to the hardware address of a client, or to all stations of the link.

@@ -82,6 +82,8 @@ func (r *reports) next(ctx context.Context) []application.Record {
 		case <-r.engine.stop:
 			return nil
 		case <-more:
+		case <-time.After(observeInterval):
+			continue
 		}
 		select { // one answer for the events of a moment
 		case <-ctx.Done():
@@ -122,6 +124,7 @@ func (r *reports) read() (all []application.Record) {
 			r.engine.log.Error("lease record dropped", "number", number, "error", err)
 		}
 	}
+	r.addObservations()
 	for _, one := range r.pending {
 		all = append(all, one.Record)
 	}
@@ -146,8 +149,8 @@ func (r *reports) kept(number int64) error {
 		i = len(r.pending)
 	}
 	var sequence uint64
-	if i > 0 {
-		sequence = r.pending[i-1].sequence
+	for _, one := range r.pending[:i] { // observations have none
+		sequence = max(sequence, one.sequence)
 	}
 	r.pending = slices.Clone(r.pending[i:])
 	r.mu.Unlock()

@@ -26,6 +26,7 @@ func (e *engine) handle6(r *request6) {
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
+		e.observe6(r, d, reason)
 	}
 	if sendsNow && d.Reply != 0 {
 		e.send6(r, d)

@@ -1,0 +1,190 @@
+package console_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"portolan/console/browser"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/testkit/dhcptest"
+	"portolan/internal/wire/dhcplease"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// dhcpNetwork creates a range with leases and refused clients in the network 10.0.0.0/24, and returns the id of the network, of the block
+// above it and of the service point of the server.
+func (s *stage) dhcpNetwork() (network, block, point string) {
+	s.Helper()
+	network, block = s.id("networks", "range:'10.0.0.0/24'"), s.id("blocks", "range:'10.0.0.0/16'")
+	at := "/api/v2/networks/" + network
+	s.api("POST", at+"/ranges", `{"type":"IPv4DHCPRange","name":"guests","range":"10.0.0.100-10.0.0.199"}`)
+	point = s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"dhcp-edge"}`)["fleetInstanceID"].(string)
+	configuration := s.id("configurations", "type:'Configuration'")
+	server := s.api("POST", "/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"dhcp-edge",`+
+		`"profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
+	of := fmt.Sprintf("/api/v2/servers/%.0f/interfaces", server["id"])
+	found := s.api("GET", of, "")["data"].([]any)[0].(map[string]any)
+	s.api("POST", at+"/deploymentRoles", fmt.Sprintf(`{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":%.0f,`+
+		`"deploymentRoleInterfaceType":"PRIMARY"}]}`, found["id"]))
+	id, err := strconv.ParseInt(network, 10, 64)
+	s.ok(err)
+	s.ok(dhcptest.Fill(s.Context(), s.m.Address, point, id, netip.MustParseAddr("10.0.0.100"), 30))
+	return network, block, point
+}
+
+// enter enters text into the input whose label or accessible name begins with label.
+func (s *stage) enter(p *browser.Page, label, text string) {
+	s.Helper()
+	script := `[...document.querySelectorAll("input, textarea")].find(e => (e.ariaLabel ?? e.labels?.[0]?.innerText ?? "").startsWith("` +
+		label + `"))`
+	s.ok(p.Wait(script))
+	_, err := browser.Eval[any](p, `(() => { const e = `+script+`; e.value = "`+text+`"; `+
+		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+}
+
+// TestDHCPOfNetwork follows a day with DHCP: ranges with their forecast, leases that appear without a reload, a search, a reservation of a
+// lease, one by a drag and one by keyboard, the end of a lease, and refused clients.
+func TestDHCPOfNetwork(t *testing.T) {
+	s := start(t)
+	network, _, point := s.dhcpNetwork()
+	p := s.open()
+	at := "/ui/networks/" + network + "/dhcp"
+	s.ok(p.Go(at))
+	for _, text := range []string{"guests", "full in", "10.0.0.101", "20 leases"} {
+		s.ok(p.Text(text))
+	}
+	id, err := strconv.ParseInt(network, 10, 64)
+	s.ok(err)
+	now := s.m.Address.Store.Now()
+	s.ok(s.m.Address.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		return dhcp.NewReporter(s.m.Address).Apply(tx, point, 2, []any{dhcplease.Record{Journal: "k", Sequence: 1, At: now.UnixMilli(),
+			Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: dhcplease.Lease{Network: id, Address: netip.MustParseAddr("10.0.0.150"),
+				Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: "00005e00530a", HostName: "late-comer"}}}})
+	}))
+	s.ok(p.Text("late-comer")) // without a reload
+	for search, shows := range map[string]string{"10.0.0.150": "\\n1 lease", "00:00:5e:00:53:0a": "late-comer", "late": "\\n1 lease",
+		"10.0.0.": "21 leases", "10.0.0.96/28": "12 leases"} {
+		s.enter(p, "Search leases", search)
+		s.click(p, "Search")
+		s.ok(p.Wait(`document.querySelector("#main").innerText.includes("` + shows + `")`))
+	}
+	s.ok(p.Go(at + "?q=10.0.0.150"))
+	s.ok(p.Text("1 lease"))
+	// The lease becomes a reservation.
+	s.click(p, "10.0.0.150")
+	s.ok(p.Text("History of this address"))
+	s.click(p, "Reserve this address")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
+	s.click(p, "Apply now")
+	s.ok(p.Text("Reserved 10.0.0.150"))
+	if got := s.api("GET", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.150'"), "")["state"]; got != "DHCP_RESERVED" {
+		t.Errorf("the state of the address is %v", got)
+	}
+	// A client is dragged to a free address.
+	s.ok(p.Go(at + "?q=10.0.0.102"))
+	s.ok(p.Wait(`document.querySelector(".row[draggable=true]") && document.querySelector(".strip rect.leased")`))
+	_, err = browser.Eval[any](p, `(() => {
+		const data = new DataTransfer(), row = document.querySelector(".row[draggable=true]"), strip = document.querySelector(".strip svg")
+		row.dispatchEvent(new DragEvent("dragstart", {dataTransfer: data, bubbles: true}))
+		const cell = strip.querySelectorAll("rect")[240].getBoundingClientRect()
+		const where = {dataTransfer: data, bubbles: true, cancelable: true, clientX: cell.x + cell.width / 2, clientY: cell.y + cell.height / 2}
+		strip.dispatchEvent(new DragEvent("dragover", where))
+		strip.dispatchEvent(new DragEvent("drop", where))
+	})()`)
+	s.ok(err)
+	s.ok(p.Wait(`document.querySelector("dialog input")?.value === "10.0.0.240"`))
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
+	s.click(p, "Apply now")
+	s.ok(p.Text("Created IPv4 address 10.0.0.240"))
+	// The same with the keyboard, from the refused clients.
+	s.ok(p.Go(at + "?part=refused"))
+	s.ok(p.Text("no-free-address"))
+	s.ok(p.Text("No address of the ranges is free."))
+	s.ok(p.Go(at + "?q=10.0.0.103"))
+	s.ok(p.Wait(`document.querySelector(".grid .row[aria-selected=true] button")`))
+	_, err = browser.Eval[any](p, `document.querySelector(".grid").focus()`)
+	s.ok(err)
+	// Only the event: the character that Chromium's debugger sends after it would press the button that the window focuses.
+	_, err = browser.Eval[any](p, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`)
+	s.ok(err)
+	s.ok(p.Text("Lease of 10.0.0.103"))
+	s.tabTo(p, "Reserve another address", "dialog")
+	s.press(p, kb.Enter)
+	s.ok(p.Wait(`document.querySelector("dialog input")?.value.startsWith("10.0.0.")`))
+	// A lease is ended.
+	s.ok(p.Go(at + "?q=10.0.0.104"))
+	s.ok(p.Text("1 lease"))
+	s.click(p, "10.0.0.104")
+	s.ok(p.Text("History of this address"))
+	s.click(p, "End lease")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
+	s.click(p, "Apply now")
+	s.ok(p.Text("Requested: end lease (10.0.0.104)"))
+	// Who had it.
+	s.ok(p.Go("/ui/dhcp?tab=history&q=10.0.0.104"))
+	s.ok(p.Text("2 entries"))
+	s.ok(p.Go("/ui/dhcp?tab=refused"))
+	s.ok(p.Text("no-network"))
+}
+
+// TestOptionsWithInheritance overrides an inherited option, and resets it.
+func TestOptionsWithInheritance(t *testing.T) {
+	s := start(t)
+	network, block, _ := s.dhcpNetwork()
+	s.api("POST", "/api/v2/blocks/"+block+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"domain-name","value":"harbour.example"}`)
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network + "/deploymentOptions"))
+	s.ok(p.Text("harbour.example"))
+	s.ok(p.Text("inherited"))
+	s.click(p, "Override")
+	s.ok(p.Wait(`document.querySelector("dialog input")?.value === "harbour.example"`))
+	s.enter(p, "Value", "quay.example")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
+	s.click(p, "Apply now")
+	s.ok(p.Text("instead of"))
+	s.ok(p.Text("overrides"))
+	s.click(p, "Reset")
+	s.ok(p.Text("The value becomes"))
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => /Delete now|Apply now/.test(b.innerText) && !b.disabled)`))
+	_, err := browser.Eval[any](p, `[...document.querySelectorAll("dialog button")].find(b => /Delete now|Apply now/.test(b.innerText)).click()`)
+	s.ok(err)
+	s.ok(p.Wait(`!document.querySelector("#main").innerText.includes("instead of")`))
+	// A value that the option cannot have is refused at its field.
+	s.click(p, "Set option")
+	s.ok(p.Wait(`document.querySelector("dialog select option[value]:not([value=''])")`))
+	_, err = browser.Eval[any](p, `(() => { const l = document.querySelector("dialog select"); l.value = [...l.options].find(o => `+
+		`o.text.startsWith("router ")).value; l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	s.ok(err)
+	s.enter(p, "Value", "not an address")
+	s.ok(p.Wait(`document.querySelector("dialog .field.wrong textarea, dialog .field.wrong input")`))
+}
+
+// TestExplainForm asks what a client would get. An invalid value is shown at its field.
+func TestExplainForm(t *testing.T) {
+	s := start(t)
+	network, _, _ := s.dhcpNetwork()
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network + "/dhcp?part=explain"))
+	s.ok(p.Text("Circuit ID"))
+	s.enter(p, "MAC address", "nonsense")
+	press := func() {
+		_, err := browser.Eval[any](p, `document.querySelector(".explain button.primary").click()`)
+		s.ok(err)
+	}
+	press()
+	s.ok(p.Wait(`document.querySelector(".field.wrong input")`))
+	s.enter(p, "MAC address", "00:00:5e:00:53:77")
+	_, err := browser.Eval[any](p, `(() => { const l = document.querySelector(".explain select"); l.value = "true"; `+
+		`l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	s.ok(err)
+	press()
+	s.ok(p.Text("dhcp-edge"))
+	s.ok(p.Text("Rules in order"))
+	s.accessible(p, "an explanation")
+}

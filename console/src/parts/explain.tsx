@@ -1,0 +1,230 @@
+// Explains what a DHCP client would get: the address, the options with the object that each is set at, and the rules in order.
+import { useState } from "preact/hooks"
+import { get, query, type Problem } from "../api"
+import { problemOf } from "../data"
+import { Field, Loading, Trouble } from "./basics"
+import { faultOf } from "./form"
+
+interface Place {
+  level: string
+  id: number
+  name: string
+}
+interface Explanation {
+  server: { id: number; name: string }
+  reply: string | null
+  reason: string | null
+  address: string | null
+  range: number | null
+  reservation: number | null
+  leaseTime: number | null
+  classes: string[]
+  options: { code: number; name: string; value: string; from: Place }[]
+  steps: { rule: string; result: string; from: Place }[]
+}
+
+/** The collections of the levels of an explanation. */
+const levels: Record<string, string> = {
+  configuration: "configurations",
+  serverGroup: "serverGroups",
+  server: "servers",
+  block: "blocks",
+  network: "networks",
+  range: "ranges",
+  macPool: "macPools",
+  class: "clientClasses",
+  subclass: "subclasses",
+  macAddress: "macAddresses",
+  address: "addresses",
+}
+
+/** A link to the object that a value comes from. */
+function From({ p }: { p: Place }) {
+  if (!p.level) return null
+  const words = p.level.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/^mac /i, "MAC ")
+  if (!p.id || !levels[p.level]) return <span class="muted">{words}</span>
+  return (
+    <a href={`/ui/${levels[p.level]}/${p.id}`}>
+      {words} {p.name || p.id}
+    </a>
+  )
+}
+
+/** Returns the value of an option as text where all octets are printable, and as hexadecimal digits. */
+function readable(hex: string): string {
+  const octets = hex.match(/../g)?.map(x => parseInt(x, 16)) ?? []
+  if (octets.length > 0 && octets.every(o => o >= 32 && o < 127)) return String.fromCharCode(...octets)
+  if (octets.length > 0 && octets.length % 4 === 0 && octets.length <= 16 && octets[0] > 0 && octets[0] < 224)
+    return (
+      "0x" +
+      hex +
+      " (" +
+      (hex.match(/.{8}/g) ?? [])
+        .map(w =>
+          w
+            .match(/../g)!
+            .map(x => parseInt(x, 16))
+            .join("."),
+        )
+        .join(", ") +
+      ")"
+    )
+  return "0x" + hex
+}
+
+/** The fields of the form: the parameter of the API, the label and the placeholder. */
+const inputs: [name: string, label: string, placeholder: string][] = [
+  ["macAddress", "MAC address *", "00:00:5e:00:53:01"],
+  ["clientIdentifier", "Client identifier", "text, or 0x0A0B"],
+  ["circuitId", "Circuit ID of the relay agent", "eth0/1"],
+  ["remoteId", "Remote ID of the relay agent", ""],
+  ["vendorClassIdentifier", "Vendor class", "PXEClient"],
+  ["requested", "Requested address", ""],
+]
+
+export function Explain({ network, mac }: { network: number; mac?: string }) {
+  const [values, setValues] = useState<Record<string, string>>({ macAddress: mac ?? "" }),
+    [planned, setPlanned] = useState(false),
+    [busy, setBusy] = useState(false),
+    [problem, setProblem] = useState<Problem>(),
+    [answer, setAnswer] = useState<Explanation>()
+  const ask = async (e: Event) => {
+    e.preventDefault()
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      setAnswer(
+        await get<Explanation>(
+          "dhcpExplanation" +
+            query({
+              network,
+              ...Object.fromEntries(Object.entries(values).map(([k, v]) => [k, v || undefined])),
+              planned: planned || undefined,
+            }),
+        ),
+      )
+    } catch (x) {
+      setAnswer(undefined)
+      setProblem(problemOf(x))
+    }
+    setBusy(false)
+  }
+  const inField = inputs.some(([name]) => faultOf(problem, name) ?? (problem?.message.startsWith(name + ":") && name))
+  return (
+    <div class="explain">
+      <form onSubmit={ask}>
+        <p class="muted">
+          Enter a client to see its address and options, the object that each comes from, and the rules.
+        </p>
+        <div class="fields">
+          {inputs.map(([name, label, placeholder]) => (
+            <Field
+              key={name}
+              label={label}
+              wrong={
+                faultOf(problem, name) ??
+                (problem?.message.startsWith(name + ":") ? problem.message.slice(name.length + 2) : undefined)
+              }
+            >
+              {(id, d) => (
+                <input
+                  id={id}
+                  aria-describedby={d}
+                  class="mono"
+                  spellcheck={false}
+                  placeholder={placeholder}
+                  value={values[name] ?? ""}
+                  onInput={e => setValues({ ...values, [name]: e.currentTarget.value })}
+                />
+              )}
+            </Field>
+          ))}
+          <Field label="Settings">
+            {id => (
+              <select id={id} value={String(planned)} onChange={e => setPlanned(e.currentTarget.value === "true")}>
+                <option value="false">deployed</option>
+                <option value="true">current, not deployed yet</option>
+              </select>
+            )}
+          </Field>
+        </div>
+        <p>
+          <button type="submit" class="primary" disabled={busy || !values.macAddress}>
+            Explain
+          </button>
+        </p>
+      </form>
+      {busy && !answer && <Loading />}
+      {problem && !inField && <Trouble problem={problem} />}
+      {answer && (
+        <div aria-live="polite">
+          <p class={"box" + (answer.reply ? "" : " bad")}>
+            {answer.reply ? (
+              <span>
+                Server <a href={"/ui/servers/" + answer.server.id}>{answer.server.name}</a>{" "}
+                {answer.address ? (
+                  <>
+                    offers <strong class="mono">{answer.address}</strong> for {answer.leaseTime} s
+                    {answer.reservation ? (
+                      <>
+                        , the <a href={"/ui/addresses/" + answer.reservation}>reservation</a> of the client
+                      </>
+                    ) : answer.range ? (
+                      <>
+                        {" "}
+                        from a <a href={"/ui/ranges/" + answer.range}>range</a>
+                      </>
+                    ) : null}
+                    .
+                  </>
+                ) : (
+                  <>answers without an address: {answer.reason}.</>
+                )}
+              </span>
+            ) : (
+              <span>
+                Server <a href={"/ui/servers/" + answer.server.id}>{answer.server.name}</a> does not answer:{" "}
+                <strong>{answer.reason}</strong>.
+              </span>
+            )}
+          </p>
+          {answer.classes.length > 0 && <p>Classes: {answer.classes.join(", ")}</p>}
+          {answer.options.length > 0 && (
+            <div class="scrolls" tabIndex={0} role="region" aria-label="Options">
+              <table class="plain-table">
+                <thead>
+                  <tr>
+                    <th scope="col">Code</th>
+                    <th scope="col">Option</th>
+                    <th scope="col">Value</th>
+                    <th scope="col">Set at</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {answer.options.map(o => (
+                    <tr key={o.code}>
+                      <td class="num">{o.code}</td>
+                      <td>{o.name}</td>
+                      <td class="mono">{readable(o.value)}</td>
+                      <td>
+                        <From p={o.from} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+          <h2>Rules in order</h2>
+          <ol class="steps">
+            {answer.steps.map((s, i) => (
+              <li key={i}>
+                <strong>{s.rule}</strong>: {s.result} {s.from.id ? <From p={s.from} /> : null}
+              </li>
+            ))}
+          </ol>
+        </div>
+      )}
+    </div>
+  )
+}

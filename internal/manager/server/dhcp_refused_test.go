@@ -1,0 +1,110 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/stream"
+)
+
+// observe returns a function that sends observations as the service point of a new server.
+func (m *manager) observe(configuration, name string) (server string, send func(dhcplease.Observation)) {
+	m.T.Helper()
+	point, certificate := m.provisioned(name)
+	server = m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
+		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
+	first := int64(1)
+	return server, func(o dhcplease.Observation) {
+		m.T.Helper()
+		text, err := json.Marshal(o)
+		if err != nil {
+			m.T.Fatal(err)
+		}
+		b := stream.Batch{Kind: dhcplease.Observations, Spool: "B", First: first, Records: []json.RawMessage{text}}
+		if status, a := m.doorPost(stream.Path, b, certificate); status != 200 || a["next"] != float64(first+1) {
+			m.T.Fatalf("the answer is %d %v", status, a)
+		}
+		first++
+	}
+}
+
+// Refused clients are listed at their network, those in no served network at the server, with numbers by reason and day.
+func TestRefusedClients(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	server, send := m.observe(configuration, "dhcp1")
+	now := m.Store.Now().Truncate(time.Second)
+	client := dhcplease.Refused{Network: int64Of(t, network), Reason: "no-free-address", Message: "DISCOVER", Count: 3,
+		First: now.Add(-time.Minute).Unix(), Last: now.Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31",
+		Requested: netip.MustParseAddr("10.0.0.30")}
+	count := dhcplease.RefusedCount{Network: client.Network, Reason: client.Reason, Count: 3}
+	send(dhcplease.Observation{Refused: []dhcplease.Refused{client}, Counts: []dhcplease.RefusedCount{count}})
+	client.First, client.Last = now.Unix(), now.Add(time.Hour).Unix() // the clock of the server is ahead
+	lost := client
+	lost.Network, lost.Reason, lost.MAC = 0, "no-network", "00005e005302"
+	send(dhcplease.Observation{Refused: []dhcplease.Refused{client, lost}, Counts: []dhcplease.RefusedCount{count,
+		{Reason: "no-network", Count: 7}}})
+	at := "/api/v2/networks/" + network
+	r := m.Want(200, "GET", at+"/refusedClients", "")
+	for field, want := range map[string]string{"totalCount": "", "data.0.reason": "no-free-address", "data.0.count": "6",
+		"data.0.macAddress": "00-00-5E-00-53-01", "data.0.circuitId": "eth0/1", "data.0.requestedAddress": "10.0.0.30",
+		"data.0.messageType": "DISCOVER", "data.0.server.name": "dhcp1", "data.0.network.id": network,
+		"data.0.firstDateTime": now.Add(-time.Minute).UTC().Format(time.RFC3339), "data.0.explanation": "No address of the ranges is free."} {
+		if got := r.Text(field); got != want && want != "" {
+			t.Errorf("%s is %q, want %q: %s", field, got, want, r.Body)
+		}
+	}
+	if last, err := time.Parse(time.RFC3339, r.Text("data.0.lastDateTime")); err != nil || last.After(m.Store.Now()) || r.Count() != 1 {
+		t.Errorf("the last message is at %v, %v: %s", last, err, r.Body)
+	}
+	if r := m.Want(200, "GET", at+"/refusedCounts", ""); r.Count() != 1 || r.Text("data.0.count") != "6" {
+		t.Errorf("the numbers are %s", r.Body)
+	}
+	if r := m.Want(200, "GET", "/api/v2/servers/"+server+"/refusedClients", ""); r.Count() != 1 || r.Text("data.0.reason") != "no-network" ||
+		r.Text("data.0.network.id") != "" {
+		t.Errorf("at the server: %s", r.Body)
+	}
+	if r := m.Want(200, "GET", "/api/v2/refusedClients?"+filter("macAddress:'00:00:5e:00:53:02'"), ""); r.Count() != 1 {
+		t.Errorf("by hardware address: %s", r.Body)
+	}
+	var many []dhcplease.Refused
+	for n := range 100 {
+		one := client
+		one.MAC, one.Last = fmt.Sprintf("00005e0054%02x", n), now.Add(-time.Second).Unix()
+		one.First = one.Last
+		many = append(many, one)
+	}
+	send(dhcplease.Observation{Refused: many})
+	if r := m.Want(200, "GET", at+"/refusedClients?limit=1000", ""); r.Count() != 100 ||
+		!strings.Contains(string(r.Body), "00-00-5E-00-53-01") {
+		t.Errorf("%d clients are kept: %.300s", r.Count(), r.Body)
+	}
+	m.Verify()
+	m.Refused(405, "MethodNotAllowed", "POST", "POST", at+"/refusedClients", "{}")
+	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
+	m.Want(204, "DELETE", "/api/v2/servers/"+server, "")
+	m.Want(200, "GET", "/api/v2/refusedClients", "").None(t)
+	m.Verify()
+}
+
+// Another DHCP server is an event, unless it is a server of the configuration.
+func TestOtherServersAreEvents(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, send := m.observe(configuration, "dhcp1")
+	other := dhcplease.OtherServer{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",
+		Message: "OFFER", Last: m.Store.Now().Unix()}
+	own := other
+	own.Address = netip.MustParseAddr("10.0.0.5")
+	send(dhcplease.Observation{Others: []dhcplease.OtherServer{own, other, {DUID: "00030001", Message: "REQUEST6"}}})
+	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DHCP_ALERT'"), "")
+	if r.Count() != 2 || !strings.Contains(r.Text("data.0.message"), "10.0.0.66 (00-00-5E-00-53-66)") ||
+		!strings.Contains(r.Text("data.0.message"), "10.0.0.0/24") || !strings.Contains(r.Text("data.1.message"), "00030001") {
+		t.Errorf("the events are %s", r.Body)
+	}
+}

@@ -1,0 +1,127 @@
+package dhcplease
+
+import (
+	"fmt"
+	"net/netip"
+	"unicode/utf8"
+
+	"portolan/internal/base/problem"
+)
+
+// Observations is the kind of the records about clients that got no address and about other DHCP servers. Each record is an Observation in
+// JSON. The oldest records are dropped while the manager cannot be reached.
+const Observations = "dhcp-observations"
+
+// Observation is what a server has seen since its last observation.
+type Observation struct {
+	// Refused are the last clients without an answer, or with a NAK. Counts are the numbers of such messages.
+	Refused []Refused      `json:"refused,omitempty"`
+	Counts  []RefusedCount `json:"counts,omitempty"`
+	// Others are DHCP servers other than this one.
+	Others []OtherServer `json:"others,omitempty"`
+}
+
+// Limits of an observation.
+const (
+	MaxRefused = 100
+	maxCounts  = 1000
+	maxOthers  = 100
+	maxReason  = 64
+)
+
+// Refused is a client that was refused for a reason.
+type Refused struct {
+	// Network is the id of the network of the client; 0 if no served network contains it.
+	Network int64  `json:"network,omitempty"`
+	Reason  string `json:"reason"`
+	// Message is the type of the last message.
+	Message string `json:"message"`
+	// Count is the number of messages, and First and Last are their times in Unix seconds by the clock of the server.
+	Count int64 `json:"count"`
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+	// MAC, ClientID, HostName, CircuitID, RemoteID and VendorClass are those of Lease. ClientID is the DUID of a client of DHCPv6.
+	MAC         string `json:"mac,omitempty"`
+	ClientID    string `json:"clientId,omitempty"`
+	HostName    string `json:"hostName,omitempty"`
+	CircuitID   string `json:"circuitId,omitempty"`
+	RemoteID    string `json:"remoteId,omitempty"`
+	VendorClass string `json:"vendorClass,omitempty"`
+	// Relay is the address of the relay, and Requested the address that the client asked for.
+	Relay     netip.Addr `json:"relay,omitzero"`
+	Requested netip.Addr `json:"requested,omitzero"`
+}
+
+// RefusedCount is a number of messages that were refused for a reason. Network is 0 if it is not known.
+type RefusedCount struct {
+	Network int64  `json:"network,omitempty"`
+	Reason  string `json:"reason"`
+	Count   int64  `json:"count"`
+}
+
+// OtherServer is a DHCP server that answers clients in a network. Network is 0 if it is not known.
+type OtherServer struct {
+	Network int64 `json:"network,omitempty"`
+	// Address is the server identifier or the source of the message, DUID that of a server of DHCPv6, and MAC its hardware address, if the
+	// server heard it itself.
+	Address netip.Addr `json:"address,omitzero"`
+	DUID    string     `json:"duid,omitempty"`
+	MAC     string     `json:"mac,omitempty"`
+	// Message is the type of the message: OFFER or ACK of the other server, or REQUEST of a client that chose it.
+	Message string `json:"message"`
+	// Last is the time in Unix seconds.
+	Last int64 `json:"last"`
+}
+
+// Check returns a problem if the observation is invalid.
+func (o Observation) Check() error {
+	if len(o.Refused) > MaxRefused || len(o.Counts) > maxCounts || len(o.Others) > maxOthers {
+		return problem.Invalid("refused", "an observation has at most %d clients, %d numbers and %d servers", MaxRefused, maxCounts, maxOthers)
+	}
+	for i, r := range o.Refused {
+		if err := checkTexts(r.Message, r.MAC, r.ClientID, r.HostName, r.CircuitID, r.RemoteID, r.VendorClass); err != nil {
+			return problem.Invalid(fmt.Sprintf("refused[%d]", i), "%v", err)
+		}
+		if !isReason(r.Reason) || r.Count < 1 || r.Network < 0 || r.First < 0 || r.Last < r.First {
+			return problem.Invalid(fmt.Sprintf("refused[%d]", i), "has an invalid reason, number or time")
+		}
+	}
+	for i, c := range o.Counts {
+		if !isReason(c.Reason) || c.Count < 1 || c.Network < 0 {
+			return problem.Invalid(fmt.Sprintf("counts[%d]", i), "has an invalid reason or number")
+		}
+	}
+	for i, s := range o.Others {
+		if err := checkTexts(s.DUID, s.MAC, s.Message); err != nil {
+			return problem.Invalid(fmt.Sprintf("others[%d]", i), "%v", err)
+		}
+		if !s.Address.IsValid() && s.DUID == "" || s.Network < 0 || s.Last < 0 {
+			return problem.Invalid(fmt.Sprintf("others[%d]", i), "has no address, or an invalid time")
+		}
+	}
+	return nil
+}
+
+// isReason reports whether a text is a reason: lower-case words.
+func isReason(text string) bool {
+	for _, c := range text {
+		if c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxReason
+}
+
+func checkTexts(all ...string) error {
+	for _, text := range all {
+		if len(text) > maxIdentifier || !utf8.ValidString(text) {
+			return fmt.Errorf("a text has %d octets, more than %d, or is not UTF-8", len(text), maxIdentifier)
+		}
+		for _, c := range text {
+			if c == 0 {
+				return fmt.Errorf("a text contains a NUL")
+			}
+		}
+	}
+	return nil
+}
