@@ -53,7 +53,7 @@ func (l *liveChanges) deployedUnits(tx *store.Tx) (map[string]bool, error) {
 }
 
 func (l *liveChanges) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}}
+	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}, servers: map[int64]bool{}}
 }
 
 // liveFollower collects the networks and MAC pools that a transaction changes. The value of a network is true if its change is deployed
@@ -63,11 +63,14 @@ type liveFollower struct {
 	tx       *store.Tx
 	networks map[int64]bool
 	pools    map[int64]bool
-	parents  []int64
+	// servers are those with changed failover pairs.
+	servers map[int64]bool
+	parents []int64
 }
 
 // Changed collects a change.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
+	f.pairsChanged(before, after)
 	for _, r := range []*store.Resource{before, after} {
 		if r == nil {
 			continue
@@ -121,7 +124,7 @@ func (f *liveFollower) collect(network int64) {
 
 // BeforeCommit queues the changes of deployed content.
 func (f *liveFollower) BeforeCommit() error {
-	if len(f.networks)+len(f.pools)+len(f.parents) == 0 {
+	if len(f.networks)+len(f.pools)+len(f.parents)+len(f.servers) == 0 {
 		return nil
 	}
 	units, err := f.live.deployedUnits(f.tx)
@@ -138,6 +141,11 @@ func (f *liveFollower) BeforeCommit() error {
 			if err := f.queue(id, f.networks[id]); err != nil {
 				return err
 			}
+		}
+	}
+	for _, id := range sortedKeys(f.servers) {
+		if err := f.queue(id, true); err != nil {
+			return err
 		}
 	}
 	for _, id := range sortedKeys(f.pools) {
@@ -345,6 +353,9 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 		return l.requestLeases(tx, row.Clone())
 	}
 	unit := dhcpdata.NetworkUnit(id)
+	if row.Collection == "servers" {
+		return l.deployPairs(tx, row)
+	}
 	if row.Collection == "macPools" {
 		unit = dhcpdata.MACPoolUnit(id)
 	}

@@ -81,6 +81,9 @@ func (d *liveDeployment) compile() (after dhcpdata.Units, faults []string, err e
 	if faults = d.texts(true); len(faults) > 0 || len(d.units[d.unit]) == 0 {
 		return nil, faults, nil
 	}
+	if same, err := samePair(d.before[d.unit], d.units[d.unit]); err != nil || !same {
+		return nil, []string{"its role has another failover pair: run a full deployment"}, err
+	}
 	one, err := dhcpdata.EncodeUnit(d.unit, d.units[d.unit]...)
 	if err != nil {
 		return nil, []string{err.Error()}, nil //nolint:nilerr // it is a fault of the settings

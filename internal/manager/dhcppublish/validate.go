@@ -61,6 +61,7 @@ func (c *compiler) validate() error {
 			c.checkTimes(x.label+" in "+at, with(all, x.values))
 		}
 		c.checkKnown(n, at, all)
+		c.checkPair(n, all)
 		if err := c.checkNames(n, all); err != nil {
 			return err
 		}

@@ -66,6 +66,8 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 		case d.available(r):
 			d.note(r.source(), "address", "reserved for the client")
 			return reserved, Source{}, Served
+		case d.isOfPartner(r.Address):
+			return c, r.source(), OwnedByPartner
 		case d.isAbandoned(r.Address):
 			d.note(r.source(), "address", "reserved for the client, and abandoned")
 			defer func() { // as an abandoned address of a range, if there is nothing else
@@ -114,6 +116,12 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 		}
 	}
 	return c, pools[0].source(), Exhausted
+}
+
+// isOfPartner reports whether the partner of a failover pair may have leased an address.
+func (d *decider) isOfPartner(a netip.Addr) bool {
+	l, _ := d.leases.At(a)
+	return l.Partner
 }
 
 // preferred returns the address that the client holds, held, or asks for, if a pool contains it and it is free for the client.
@@ -301,11 +309,26 @@ func (d *decider) leaseTime(all layers, c choice) {
 	if seconds == Infinite {
 		d.d.Expires = InfiniteTime
 	}
+	d.limit(c)
 	source := Source{}
 	if from != nil {
 		source = from.From
 	}
 	d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+}
+
+// limit shortens the lease to what a failover pair allows.
+func (d *decider) limit(c choice) {
+	out := d.d
+	out.Wanted = out.Expires
+	l, ok := d.leases.(Limiter)
+	if !ok {
+		return
+	}
+	if end := l.Limit(c.network.ID, c.address, out.Client, out.Expires, d.now); end < out.Expires {
+		out.Expires, out.LeaseTime = end, uint32(min(max(end-d.now, 1), math.MaxUint32-1)) //nolint:gosec // within its limits
+		d.note(Source{}, "lease time", "the partner of the failover pair has acknowledged at most %d s", out.LeaseTime)
+	}
 }
 
 // cached reports whether a renewal comes so early that the rest of the lease is enough (dhcp-cache-threshold).

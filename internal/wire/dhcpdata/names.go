@@ -41,17 +41,21 @@ type Names struct {
 	OtherGuard bool `json:"otherGuard,omitempty"`
 	// Always sends the updates again at each renewal (update-optimization).
 	Always bool `json:"always,omitempty"`
+	// Partner is true if the partner of a failover pair has granted the lease, and keeps the records.
+	Partner bool `json:"partner,omitempty"`
 	// Source is the address that updates are sent from; not valid if the system chooses it.
 	Source netip.Addr `json:"source,omitzero"`
 }
 
-// Same reports whether two values lead to the same records, apart from their TTL. Nil and a value without Host are the same.
+// Same reports whether two values lead to the same records by the same server, apart from their TTL. Nil and a value without Host are the
+// same.
 func (n *Names) Same(o *Names) bool {
 	none := func(x *Names) bool { return x == nil || x.Host == "" }
 	if none(n) || none(o) {
 		return none(n) && none(o)
 	}
-	return n.Host == o.Host && n.Forward == o.Forward && n.Reverse == o.Reverse && n.Guard == o.Guard && n.Source == o.Source &&
+	return n.Host == o.Host && n.Partner == o.Partner && n.Forward == o.Forward && n.Reverse == o.Reverse && n.Guard == o.Guard &&
+		n.Source == o.Source &&
 		slices.EqualFunc(n.IDs, o.IDs, func(a, b Hex) bool { return bytes.Equal(a, b) })
 }
 

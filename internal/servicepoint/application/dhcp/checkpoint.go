@@ -55,6 +55,7 @@ func (e *engine) writeCheckpoint() error {
 	for id := range e.performed {
 		orders = append(orders, id)
 	}
+	statuses := e.pairEntries()
 	snapshot, err := snapshotEntry(dhcplease.Snapshot{Last: true, Requested: e.snapshot})
 	e.mu.Unlock()
 	if err != nil {
@@ -63,6 +64,11 @@ func (e *engine) writeCheckpoint() error {
 	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
 		if err := add(snapshot); err != nil {
 			return err
+		}
+		for _, one := range statuses {
+			if err := add(one); err != nil {
+				return err
+			}
 		}
 		for _, id := range orders {
 			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {

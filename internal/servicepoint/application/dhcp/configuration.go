@@ -23,6 +23,9 @@ type Configuration struct {
 	Listen []string `json:"listen"`
 	// Listen6 are the IPv6 addresses and ports of DHCPv6; empty means port 547 of all addresses if Listen is empty, else none.
 	Listen6 []string `json:"listen6,omitempty"`
+	// ListenPair is the address and port for failover partners; empty means port 647 of all addresses. It is used only while a partner is the
+	// primary of a pair.
+	ListenPair string `json:"listenPair,omitempty"`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
 	Metrics string `json:"metrics"`
 }
@@ -49,7 +52,7 @@ func Kind(dir string) application.Kind {
 			if err != nil {
 				return nil
 			}
-			return slices.Concat(c.Listen, c.Listen6, strings.Fields(c.Metrics))
+			return slices.Concat(c.Listen, c.Listen6, strings.Fields(c.ListenPair), strings.Fields(c.Metrics))
 		}},
 		New: func(log *slog.Logger) application.Application { return newService(dir, log) }}
 }
@@ -92,6 +95,11 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		a, err := netip.ParseAddrPort(one)
 		if err != nil || !a.Addr().Is6() || a.Addr().Is4In6() || a.Port() == 0 || slices.Contains(c.Listen6[:i], one) {
 			return c, bad(fmt.Sprintf("listen6[%d]", i), "%q is not an IPv6 address and port, or is repeated", one)
+		}
+	}
+	if c.ListenPair != "" {
+		if a, err := netip.ParseAddrPort(c.ListenPair); err != nil || a.Addr().Zone() != "" || a.Port() == 0 {
+			return c, bad("listenPair", "%q is not an address and port", c.ListenPair)
 		}
 	}
 	if c.Metrics != "" {

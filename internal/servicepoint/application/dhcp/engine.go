@@ -12,6 +12,7 @@ import (
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/dhcppair"
 )
 
 // engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets.
@@ -45,6 +46,19 @@ type engine struct {
 	// snapshots is true while the list of all leases is written for the manager.
 	snapshots bool
 	renewals  renewals
+	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
+	pairs    map[int64]*pair
+	statuses map[int64]dhcppair.Status
+	// damaged is true if the journal has lost records. key identifies the server to its partners; it is nil before the first pair.
+	damaged bool
+	key     *pairKey
+	dir     string
+	id      string
+	// pairListener accepts partners at pairAddress, which is empty before the configuration. pairFailure is the reason why it does not. id
+	// identifies the journal.
+	pairListener *pairListener
+	pairAddress  string
+	pairFailure  string
 }
 
 // content is the content in use.
@@ -85,13 +99,15 @@ const (
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
 		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
-		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{}}
+		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
+		pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
+	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
 	if j == nil {
 		return nil, nil, err
 	}
-	e.journal = j
+	e.journal, e.damaged = j, err != nil
 	names, failed := openRegistrar(filepath.Join(dir, "names"), log)
 	if failed != nil {
 		return nil, nil, failed
@@ -111,6 +127,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 // close stops the engine after the pending commits.
 func (e *engine) close() error {
 	close(e.stop)
+	e.closePairs()
 	e.tasks.Wait()
 	e.commitRest()
 	return errors.Join(e.names.close(), e.journal.close())
@@ -134,8 +151,11 @@ const maxProbed = 3
 func (e *engine) decide(r *request, probed int) {
 	c := e.content.Load().compiled
 	e.mu.Lock()
-	d := dhcpdata.Decide(c, &r.facts, e.table, e.clock.now())
-	reason, sendsNow := e.carryOut(r, d, probed)
+	d := dhcpdata.Decide(c, &r.facts, e.leasesFor(c), e.clock.now())
+	reason, sendsNow := e.refusesPaired(c, r, d), false
+	if reason == "" {
+		reason, sendsNow = e.carryOut(r, d, probed)
+	}
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
@@ -166,7 +186,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
 		e.withdraw(r, d)
-		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
+		if s := e.table.slots[d.Address]; s != nil && s.lease != nil && s.lease.state == dhcpdata.Leased {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
 	}
@@ -243,6 +263,7 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 
 // change stores a change of a lease that needs no reply. The caller holds mu.
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
+	e.pairEnd(before, after)
 	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
@@ -286,11 +307,12 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		before = s.lease
 	}
 	e.keepNames(before, l)
+	e.pairGrant(before, l, d.Wanted)
 	entry, renews := e.entryOf(before, l)
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
 	}
-	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, named: e.named(before, l), done: func() { e.send(r, d) }}
+	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, named: e.takeNames(before, l), done: func() { e.send(r, d) }}
 	undo := []func(){func() { e.restore(l, before) }, e.keepRenewal(l)}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
@@ -298,6 +320,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 			continue
 		}
 		old, end := s.lease, freed(s.lease, e.clock.now())
+		e.pairEnd(old, end)
 		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
 		e.renewals.forget(end)
@@ -314,7 +337,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	select {
 	case e.commits <- c:
 		e.renewals.forget(l)
-		if entry[0] == entryRenewal {
+		if entry[0] == entryRenewal || entry[0] == entryPairedRenewal {
 			e.renewals.add(l)
 		}
 		return ""
@@ -339,6 +362,9 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	}
 	if before.holder.same(l.holder) {
 		l.holder = before.holder // shared, to save memory
+	}
+	if l.pair != nil {
+		return pairedRenewal(l), true
 	}
 	return renewal(l), true
 }
@@ -379,7 +405,7 @@ func (e *engine) commitGroup(group []commit) {
 		e.counters.refuse(0, journalFull)
 		return
 	}
-	if e.full.Swap(false) {
+	if len(entries) > 0 && e.full.Swap(false) {
 		e.log.Info("lease journal write succeeded again")
 	}
 	e.mu.Lock()
@@ -428,6 +454,7 @@ func (e *engine) tick() {
 			e.writeDigests()
 		case wall := <-ticker.C:
 			e.expire()
+			e.tickPairs()
 			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
 				e.tryDisk()
@@ -453,6 +480,9 @@ func (e *engine) expire() {
 		e.table.dropExpired()
 		all := e.table.expired(maxExpired)
 		for _, l := range all {
+			if e.pairExpire(l) {
+				continue
+			}
 			kind := dhcplease.Expire
 			if l.state == dhcpdata.Abandoned {
 				kind = dhcplease.Clear

@@ -24,6 +24,11 @@ const (
 	// entryLease is a lease, and entryOrder a performed order, in a checkpoint.
 	entryLease = 'L'
 	entryOrder = 'O'
+	// entryPairedRenewal is a renewal of a lease of a failover pair. entryPair is the status of a pair, and entryPairReport what the manager
+	// learns about it; both are JSON.
+	entryPairedRenewal = 'P'
+	entryPair          = 'F'
+	entryPairReport    = 'G'
 )
 
 // event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
@@ -121,6 +126,11 @@ func (e *engine) applyEntry(entry []byte) error {
 		if part.Last {
 			e.snapshot = max(e.snapshot, part.Requested)
 		}
+	case entryPairedRenewal:
+		return e.applyPairedRenewal(text)
+	case entryPair:
+		return e.applyPair(text)
+	case entryPairReport:
 	case entryOrder:
 		r := &reader{text: text}
 		e.performed[int64(r.number())] = true
@@ -177,7 +187,10 @@ func (r renewals) digests() (entries [][]byte, err error) {
 // freed returns the lease of an address after its end.
 func freed(l *lease, at int64) *lease {
 	n := *l
-	n.state, n.expires, n.ended, n.counted, n.names = dhcpdata.Free, min(at, l.expires), false, nil, nil
+	n.state, n.expires, n.ended, n.counted = dhcpdata.Free, min(at, l.expires), false, nil
+	if n.names != nil && !n.names.Partner { // the names of a partner stay until it is known who removes them
+		n.names = nil
+	}
 	return &n
 }
 

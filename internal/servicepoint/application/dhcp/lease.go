@@ -25,6 +25,8 @@ type lease struct {
 	holder  *holder
 	// names are the names in DNS that this server has decided on with the lease; nil if it has not.
 	names *dhcpdata.Names
+	// pair is nil for the lease of a network without a failover pair.
+	pair *pairing
 	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
 	unstored bool
 }
@@ -106,7 +108,7 @@ func (l *lease) append(to []byte) []byte {
 	for _, id := range l.counted {
 		to = binary.AppendUvarint(to, uint64(id))
 	}
-	return l.appendNames(to)
+	return l.pair.append(l.appendNames(to))
 }
 
 // errLease reports a lease in the journal that cannot be read.
@@ -163,6 +165,7 @@ func readLease(text []byte) (*lease, error) {
 		l.counted = append(l.counted, int64(r.number()))
 	}
 	l.readNames(r)
+	l.pair = r.pairing()
 	switch {
 	case r.err != nil:
 		return nil, r.err

@@ -78,8 +78,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric, namesMetric,
-		namesPendingMetric} {
+	for _, one := range append(pairMetrics(), receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric, namesMetric,
+		namesPendingMetric) {
 		to <- one
 	}
 }
@@ -102,6 +102,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(namesMetric, prometheus.CounterValue, float64(n), string(result))
 	}
 	to <- prometheus.MustNewConstMetric(namesPendingMetric, prometheus.GaugeValue, float64(d.Names.Pending))
+	collectPairs(to, d.Pairs)
 	to <- prometheus.MustNewConstMetric(pendingMetric, prometheus.GaugeValue, float64(len(c.s.engine.commits)))
 }
 
@@ -119,7 +120,9 @@ type diagnostics struct {
 	// Interfaces are the interfaces whose clients are served without a relay.
 	Interfaces []string `json:"interfaces"`
 	// Names describes the names of clients in DNS.
-	Names  nameState `json:"names"`
+	Names nameState `json:"names"`
+	// Pairs are the failover pairs.
+	Pairs  []pairDiagnostics `json:"pairs,omitempty"`
 	ranges map[int64]uint64
 }
 
@@ -146,6 +149,7 @@ func (s *service) Diagnostics() any {
 
 func (s *service) diagnose() diagnostics {
 	d := diagnostics{Revision: s.engine.revision(), Addresses: map[string]int64{}, Interfaces: []string{}, ranges: map[int64]uint64{}}
+	d.Pairs = s.engine.pairStates()
 	d.Received, d.Sent, d.Refused, d.RefusedByNetwork = s.engine.counters.copy()
 	d.Names = s.engine.names.state()
 	s.engine.mu.Lock()

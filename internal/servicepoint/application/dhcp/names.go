@@ -1,7 +1,6 @@
 package dhcp
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -122,35 +121,43 @@ func openRegistrar(dir string, log *slog.Logger) (*registrar, error) {
 // start takes the leases that were read at the start, and begins to work. Names that DNS may have, and that no lease has, are removed.
 func (r *registrar) start(leases []*lease) {
 	r.mu.Lock()
-	held := map[netip.Addr]bool{}
 	for _, l := range leases {
-		n, decided := namesOf(l)
-		if !decided {
-			held[l.address] = true // another server decides on the names of the lease
-		} else if n != nil {
+		switch n, whose := namesOf(l); {
+		case whose == ofPartner:
+			r.forget(l.address)
+		case n != nil && whose == ofServer:
 			r.want(l.address, n)
-		}
-	}
-	for a, one := range r.records {
-		if held[a] {
-			r.want(a, cmp.Or(one.sent[forward], one.sent[reverse]))
 		}
 	}
 	r.mu.Unlock()
 	r.tasks.Go(r.tick)
 }
 
-// namesOf returns the names that a lease should have in DNS; nil for none. decided is false if this server has not decided on them.
-func namesOf(l *lease) (n *dhcpdata.Names, decided bool) {
+// holderOfNames tells which server keeps the names of an address.
+type holderOfNames uint8
+
+// The holders. Nobody keeps the names that the partner of a failover pair has left: this server removes them.
+const (
+	ofServer holderOfNames = iota
+	ofPartner
+	ofNobody
+)
+
+// namesOf returns the names that a lease should have in DNS, nil for none, and the server that keeps them. For names of nobody it returns
+// those to remove.
+func namesOf(l *lease) (*dhcpdata.Names, holderOfNames) {
+	partner := l.names != nil && l.names.Partner
 	switch {
+	case partner && l.state != dhcpdata.Leased:
+		return l.names, ofNobody
 	case l.state != dhcpdata.Leased || l.ended:
-		return nil, true
-	case l.names == nil:
-		return nil, false
+		return nil, ofServer
+	case partner || l.names == nil:
+		return nil, ofPartner
 	case l.names.Host == "":
-		return nil, true
+		return nil, ofServer
 	}
-	return l.names, true
+	return l.names, ofServer
 }
 
 // applyLeases queues the changes of names of leases that are on the disk.
@@ -158,15 +165,69 @@ func (r *registrar) applyLeases(leases []*lease) {
 	if len(leases) == 0 {
 		return
 	}
+	for _, l := range leases {
+		if _, whose := namesOf(l); whose == ofNobody {
+			if err := r.adopt(l); err != nil {
+				r.log.Error("names of a partner not removed", "address", l.address, "error", err)
+			}
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range leases {
-		n, decided := namesOf(l)
-		if !decided || n == nil && r.records[l.address] == nil {
+		switch n, whose := namesOf(l); {
+		case whose == ofPartner:
+			r.forget(l.address)
+		case whose == ofServer && (n != nil || r.records[l.address] != nil):
+			r.want(l.address, n)
+			r.enqueue(l.address)
+		}
+	}
+}
+
+// adopt removes the names that a partner has left.
+func (r *registrar) adopt(l *lease) error {
+	n := *l.names
+	n.Partner = false
+	var entries [][]byte
+	var sent [2]*dhcpdata.Names
+	for s, is := range []bool{n.Forward, n.Reverse != ""} {
+		if !is {
 			continue
 		}
-		r.want(l.address, n)
-		r.enqueue(l.address)
+		sent[s] = &n
+		entry, err := nameEntry{l.address, side(s), &n}.encode(nameSent)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, entry)
+	}
+	if err := r.journal.append(entries); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.want(l.address, nil)
+	one := r.records[l.address]
+	for s := range sent {
+		if sent[s] != nil && one.sent[s] == nil {
+			one.sent[s] = sent[s]
+		}
+	}
+	r.enqueue(l.address)
+	return nil
+}
+
+// forget forgets the names of an address: the partner of a failover pair keeps them. The caller holds mu.
+func (r *registrar) forget(a netip.Addr) {
+	one := r.records[a]
+	if one == nil {
+		return
+	}
+	r.want(a, nil)
+	one.sent, one.added = [2]*dhcpdata.Names{}, [2]bool{}
+	if one.queued == [2]bool{} {
+		delete(r.records, a)
 	}
 }
 

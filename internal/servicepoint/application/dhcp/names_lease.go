@@ -24,8 +24,36 @@ func (e *engine) keepNames(before, l *lease) {
 	switch {
 	case before != nil && before.names != nil && before.names.Same(l.names) && before.state == dhcpdata.Leased:
 		l.names = before.names
-	case l.names == nil && e.names.knows(l.address):
+	case l.names == nil && (before != nil && before.names != nil || e.names.knows(l.address)):
 		l.names = &dhcpdata.Names{}
+	}
+}
+
+// takeNames returns the leases whose names in DNS may change when a lease is granted. If the partner of a pair has kept another name for
+// the client, the lease before comes first, so that its names are removed.
+func (e *engine) takeNames(before, l *lease) []*lease {
+	if before == nil || before.names == nil || !before.names.Partner || before.state != dhcpdata.Leased ||
+		l.names != nil && l.names.Host == before.names.Host {
+		return e.named(before, l)
+	}
+	ended := *before
+	ended.state = dhcpdata.Free
+	return []*lease{&ended, l}
+}
+
+// leaveNames leaves the names of a lease that ends to the partner that keeps them. Without a connection to it this server removes them.
+func (p *pair) leaveNames(after *lease) {
+	if after.names != nil && after.names.Partner && after.state != dhcpdata.Leased && p.link != nil {
+		after.names = nil
+	}
+}
+
+// namesOfPartner changes the names of a lease as the partner describes it: what the partner keeps, this server does not.
+func (l *lease) namesOfPartner() {
+	if l.names != nil {
+		n := *l.names
+		n.Partner = !n.Partner
+		l.names = &n
 	}
 }
 
@@ -38,34 +66,31 @@ func (e *engine) named(before, l *lease) []*lease {
 	return []*lease{l}
 }
 
-// extensionNames is the number of the names in a stored lease, after the fixed members.
-const extensionNames = 1
-
-// appendNames appends the names to a lease in the form of the journal: a number, and a text with its length.
+// appendNames appends the names to a lease in the form of the journal, with their length. A lease without names and without a pair ends
+// before.
 func (l *lease) appendNames(to []byte) []byte {
-	if l.names == nil {
+	if l.names == nil && l.pair == nil {
 		return to
 	}
-	text, err := json.Marshal(l.names)
-	if err != nil { // it has no member that cannot be encoded
-		return to
+	var text []byte
+	if l.names != nil {
+		var err error
+		if text, err = json.Marshal(l.names); err != nil { // it has no member that cannot be encoded
+			text = nil
+		}
 	}
-	to = binary.AppendUvarint(to, extensionNames)
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// readNames reads the names at the end of a stored lease. Earlier versions stored none.
+// readNames reads the names of a stored lease. Earlier versions stored none.
 func (l *lease) readNames(r *reader) {
 	if r.err != nil || len(r.text) == 0 {
 		return
 	}
-	if r.number() != extensionNames {
-		r.err = errLease
+	text := r.bytes()
+	if r.err != nil || len(text) == 0 {
 		return
 	}
-	n := &dhcpdata.Names{}
-	if err := json.Unmarshal(r.bytes(), n); err != nil && r.err == nil {
-		r.err = err
-	}
-	l.names = n
+	l.names = &dhcpdata.Names{}
+	r.err = json.Unmarshal(text, l.names)
 }

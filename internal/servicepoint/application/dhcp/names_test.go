@@ -38,17 +38,24 @@ func namesOptions(more ...dhcpdata.Item) []dhcpdata.Item {
 		option("dhcp-cache-threshold", 0)}, more...)
 }
 
-// withZones adds the zones lab.example and 0.10.in-addr.arpa to content, and those of IPv6.
-func withZones(t testing.TB, u dhcpdata.Units, change ...func(*dhcpdata.Zone)) dhcpdata.Units {
+// withItems adds items to a unit.
+func withItems(t testing.TB, u dhcpdata.Units, id string, more ...dhcpdata.Item) dhcpdata.Units {
 	t.Helper()
-	var items []dhcpdata.Item
-	for _, r := range u[dhcpdata.ServerUnit].Records {
+	for _, r := range u[id].Records {
 		x, err := dhcpdata.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, x)
+		more = append(more, x)
 	}
+	u[id] = unit(t, id, more...)
+	return u
+}
+
+// withZones adds the zones lab.example and 0.10.in-addr.arpa to content, and those of IPv6.
+func withZones(t testing.TB, u dhcpdata.Units, change ...func(*dhcpdata.Zone)) dhcpdata.Units {
+	t.Helper()
+	var items []dhcpdata.Item
 	for i, name := range []string{"lab.example.", "0.10.in-addr.arpa.", "lab.example.", "8.b.d.0.1.0.0.2.ip6.arpa."} {
 		z := dhcpdata.Zone{ID: int64(60 + i), Name: name, V6: i > 1, Primary: netip.MustParseAddr("127.0.0.1"), KeyName: keyOfTests,
 			KeyAlgorithm: dns.HmacSHA256, KeySecret: dhcpdata.Hex("01234567890123456789012345678901")}
@@ -57,8 +64,7 @@ func withZones(t testing.TB, u dhcpdata.Units, change ...func(*dhcpdata.Zone)) d
 		}
 		items = append(items, z)
 	}
-	u[dhcpdata.ServerUnit] = unit(t, dhcpdata.ServerUnit, items...)
-	return u
+	return withItems(t, u, dhcpdata.ServerUnit, items...)
 }
 
 // dnsServer is BIND with the zones of withZones.

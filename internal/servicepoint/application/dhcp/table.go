@@ -21,6 +21,8 @@ type table struct {
 	pools    map[int64]*poolState
 	members  map[int64]int
 	offers   offers
+	// owns reports whether the server may lease the free address of a lease of a failover pair to any client.
+	owns func(l *lease) bool
 }
 
 // slot is an address. lease is nil for one that was offered and never leased.
@@ -48,7 +50,7 @@ type poolState struct {
 
 func newTable(now func() int64) *table {
 	return &table{now: now, slots: map[netip.Addr]*slot{}, clients: map[string][]*slot{}, hardware: map[string][]*slot{},
-		pools: map[int64]*poolState{}, members: map[int64]int{}, offers: newOffers()}
+		pools: map[int64]*poolState{}, members: map[int64]int{}, offers: newOffers(), owns: func(*lease) bool { return true }}
 }
 
 func (t *table) pool(id int64) *poolState {
@@ -111,9 +113,11 @@ func (t *table) link(s *slot) {
 	case dhcpdata.Abandoned:
 		s.in, s.free = &p.abandoned, p.abandoned.PushBack(s)
 	case dhcpdata.Free, dhcpdata.Offered:
-		s.in, s.free = &p.free, p.free.PushBack(s)
+		if t.owns(l) {
+			s.in, s.free = &p.free, p.free.PushBack(s)
+		}
 	}
-	if l.state != dhcpdata.Free && l.expires < dhcpdata.InfiniteTime {
+	if (l.state != dhcpdata.Free || l.isHeld()) && l.expires < dhcpdata.InfiniteTime {
 		heap.Push(&t.expiry, s)
 	}
 }
