@@ -275,11 +275,32 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 		return nil, err
 	}
 	out := &outcome{configuration: zone.Configuration, server: servers[0], zones: len(zones)}
+	if err := out.warnNeverDeployed(p, z); err != nil {
+		return nil, err
+	}
 	if len(wanted) == 0 {
 		out.zones = 0
 		return out, nil
 	}
 	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// warnNeverDeployed warns about servers with a role for a zone and a service point that have no content yet: they do not answer for it.
+func (o *outcome) warnNeverDeployed(p *plan, z *plannedZone) error {
+	for _, server := range z.serversOf(assigned.answers) {
+		if x := p.servers[server]; x == nil || x.ServicePoint == "" { // not of this fleet
+			continue
+		}
+		if _, _, there, err := revisionOf(p.tx, server); err != nil || there {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		o.warnings = append(o.warnings, fmt.Sprintf("server %s has a role for zone %s and was never deployed: begin with a FullDeployment of it",
+			problem.About(server, p.heads[server].Name), z.zoneName()))
+	}
+	return nil
 }
 
 // prepareNames computes the changes of the wanted names in zones.

@@ -338,6 +338,25 @@ func TestRolesMove(t *testing.T) {
 	})
 }
 
+// TestDeployZoneNamesNewServers checks that the deployment of a zone warns about a server with a role that was never deployed to.
+func TestDeployZoneNamesNewServers(t *testing.T) {
+	m := startAlone(t)
+	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
+	d := m.deployment(at)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	point, _ := m.create("second")
+	server := m.ID(at+"/servers", `{"type":"Server","name":"buoy","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+`",`+
+		`"interfaces":[{"type":"NetworkInterface","name":"buoy.example.net","managementAddress":"10.0.0.98"}]}`)
+	own := m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
+	m.ID(d.zone+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":`+own+`}]}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
+	d.last = d.ID(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	apitest.Eventually(t, "the deployment names the server", func() bool {
+		message := m.Want(200, "GET", "/api/v2/deployments/"+d.last, "").Text("message")
+		return strings.Contains(message, "buoy") && strings.Contains(message, "has a role for zone wire.example and was never deployed")
+	})
+}
+
 // A deployment tells which records it carried: new ones, others, and those that are gone, as they were last, until it goes itself.
 func TestRecordsOfDeployments(t *testing.T) {
 	m := startAlone(t)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/apitest"
 )
 
@@ -158,6 +159,11 @@ func (m *manager) storeLease(address, network string) {
 	m.T.Helper()
 	key := store.AddrKey(netip.MustParseAddr(address))
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
+		ipam.CountLeases(tx, int64Of(m.T, network), "DHCP_ALLOCATED", 1)
+		if err := tx.Write("INSERT INTO dhcp_lease_count (container, state, n) VALUES (1, 'DHCP_ALLOCATED', 1) ON CONFLICT (container, state)" +
+			" DO UPDATE SET n = dhcp_lease_count.n + 1"); err != nil {
+			return err
+		}
 		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
 			"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
 			"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, int64Of(m.T, network))
