@@ -18,6 +18,7 @@ type (
 	Class             = dns.Class
 	Client            = dns.Client
 	Conn              = dns.Conn
+	DHCID             = dns.DHCID
 	DNSKEY            = dns.DNSKEY
 	DS                = dns.DS
 	EDNS0             = dns.EDNS0
@@ -135,6 +136,7 @@ const (
 	TypeCDNSKEY                   = dns.TypeCDNSKEY
 	TypeCDS                       = dns.TypeCDS
 	TypeCNAME                     = dns.TypeCNAME
+	TypeDHCID                     = dns.TypeDHCID
 	TypeDNAME                     = dns.TypeDNAME
 	TypeDNSKEY                    = dns.TypeDNSKEY
 	TypeDS                        = dns.TypeDS

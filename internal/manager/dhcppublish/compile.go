@@ -50,6 +50,7 @@ type compiler struct {
 	// orders are the pending actions on leases, by network.
 	orders map[int64][]dhcpdata.Order
 
+	zones    dnsZones
 	units    map[string][]dhcpdata.Item
 	findings []finding
 	// networks are the served networks with their options, for the validation. unserved are the networks without a role. clients are the
@@ -281,6 +282,9 @@ func (c *compiler) compileAll() error {
 			return err
 		}
 	}
+	if err := c.compileZones(); err != nil {
+		return err
+	}
 	return c.validate()
 }
 
@@ -312,6 +316,9 @@ func (c *compiler) compileOne(network int64) error {
 		return err
 	}
 	if err = c.compileNetwork(row); err != nil {
+		return err
+	}
+	if err := c.readDeclarations(); err != nil {
 		return err
 	}
 	return c.validate()

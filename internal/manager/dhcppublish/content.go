@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -61,7 +62,7 @@ func Serves(tx *store.Tx, server, network int64) (bool, error) {
 }
 
 // readUnit decodes the records of a unit.
-func readUnit(id string, packed []byte) (*dhcpdata.Unit, error) {
+func readUnit(tx *store.Tx, id string, packed []byte) (*dhcpdata.Unit, error) {
 	text, err := unpacker.DecodeAll(packed, nil)
 	if err != nil {
 		return nil, fmt.Errorf("unit %s: %w", id, err)
@@ -70,11 +71,18 @@ func readUnit(id string, packed []byte) (*dhcpdata.Unit, error) {
 	if err := json.Unmarshal(text, &records); err != nil {
 		return nil, fmt.Errorf("unit %s: %w", id, err)
 	}
+	if records, err = openRecords(tx, records); err != nil {
+		return nil, fmt.Errorf("unit %s: %w", id, err)
+	}
 	return dhcpdata.NewUnit(id, records)
 }
 
 // packUnit encodes records.
-func packUnit(records []dhcpdata.Record) ([]byte, error) {
+func packUnit(tx *store.Tx, records []dhcpdata.Record) ([]byte, error) {
+	records, err := sealRecords(tx, records)
+	if err != nil {
+		return nil, err
+	}
 	if records == nil {
 		records = []dhcpdata.Record{}
 	}
@@ -87,26 +95,28 @@ func packUnit(records []dhcpdata.Record) ([]byte, error) {
 
 // unitsOf returns the deployed units of a server; with ids, only these.
 func unitsOf(tx *store.Tx, server int64, ids ...string) (dhcpdata.Units, error) {
-	units := dhcpdata.Units{}
+	packed := map[string][]byte{}
 	read := func(scan func(...any) error) error {
 		var id string
-		var packed []byte
-		if err := scan(&id, &packed); err != nil {
-			return err
-		}
-		one, err := readUnit(id, packed)
-		units[id] = one
+		var records []byte
+		err := scan(&id, &records)
+		packed[id] = slices.Clone(records)
 		return err
 	}
+	var err error
 	if ids == nil {
-		return units, tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ?", server)
+		err = tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ?", server)
 	}
 	for _, id := range ids {
-		if err := tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ? AND unit = ?", server, id); err != nil {
-			return nil, err
+		err = errors.Join(err, tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ? AND unit = ?", server, id))
+	}
+	units := dhcpdata.Units{}
+	for id, records := range packed {
+		if err == nil {
+			units[id], err = readUnit(tx, id, records)
 		}
 	}
-	return units, nil
+	return units, err
 }
 
 // unitChange is the change of a unit in a difference. From is the hash before it; empty for a new unit. To is empty for a deleted one.
@@ -148,7 +158,7 @@ func storeUnits(tx *store.Tx, server int64, before, after dhcpdata.Units) (numbe
 			err = tx.Write("DELETE FROM dhcp_unit WHERE server = ? AND unit = ?", server, id)
 		} else {
 			var packed []byte
-			if packed, err = packUnit(after[id].Records); err == nil {
+			if packed, err = packUnit(tx, after[id].Records); err == nil {
 				err = tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?) ON CONFLICT (server, unit) DO UPDATE SET"+
 					" hash = excluded.hash, records = excluded.records", server, id, changes[id].To, packed)
 			}
@@ -169,7 +179,11 @@ func storeUnits(tx *store.Tx, server int64, before, after dhcpdata.Units) (numbe
 	hash := dhcpdata.Total(hashes).String()
 	number = max(revision.Number+1, tx.Now().UnixMilli())
 	if there {
-		text, err := json.Marshal(changes)
+		sealed, err := sealChanges(tx, changes)
+		if err != nil {
+			return 0, err
+		}
+		text, err := json.Marshal(sealed)
 		if err != nil {
 			return 0, err
 		}
@@ -259,7 +273,8 @@ type netChange struct {
 func netChanges(tx *store.Tx, server int64, since content.Revision, to string) (all map[string]*netChange, complete bool, err error) {
 	all = map[string]*netChange{}
 	last, complete := since.Hash, true
-	err = tx.Each(func(scan func(...any) error) error {
+	var parts [][]byte
+	if err := tx.Each(func(scan func(...any) error) error {
 		var fromHash, toHash string
 		var packed []byte
 		if err := scan(&fromHash, &toHash, &packed); err != nil {
@@ -267,13 +282,16 @@ func netChanges(tx *store.Tx, server int64, since content.Revision, to string) (
 		}
 		complete = complete && fromHash == last
 		last = toHash
-		text, err := unpacker.DecodeAll(packed, nil)
+		parts = append(parts, slices.Clone(packed))
+		return nil
+	}, "SELECT from_hash, to_hash, data FROM dhcp_difference WHERE server = ? AND number > ? ORDER BY number", server,
+		since.Number); err != nil {
+		return nil, false, err
+	}
+	for _, packed := range parts {
+		changes, err := openChanges(tx, packed)
 		if err != nil {
-			return err
-		}
-		var changes map[string]unitChange
-		if err := json.Unmarshal(text, &changes); err != nil {
-			return err
+			return nil, false, err
 		}
 		for id, c := range changes {
 			one := all[id]
@@ -291,9 +309,8 @@ func netChanges(tx *store.Tx, server int64, since content.Revision, to string) (
 				one.records[string(r)]++
 			}
 		}
-		return nil
-	}, "SELECT from_hash, to_hash, data FROM dhcp_difference WHERE server = ? AND number > ? ORDER BY number", server, since.Number)
-	return all, complete && last == to, err
+	}
+	return all, complete && last == to, nil
 }
 
 // writeChanges writes a stream with changes.
@@ -326,28 +343,35 @@ func writeChanges(out io.Writer, from, to string, all map[string]*netChange) err
 // verifyContent compares the stored units with their hashes.
 func verifyContent(tx *store.Tx, fault func(format string, args ...any)) error {
 	hashes := map[int64]map[string]string{}
-	if err := tx.Each(func(scan func(...any) error) error {
-		var server int64
-		var id, hash string
-		var packed []byte
-		if err := scan(&server, &id, &hash, &packed); err != nil {
+	type stored struct {
+		server   int64
+		id, hash string
+		packed   []byte
+	}
+	var last stored
+	for { // one unit at a time: together they may be large
+		var next stored
+		err := tx.QueryRow("SELECT server, unit, hash, records FROM dhcp_unit WHERE server > ? OR server = ? AND unit > ?"+
+			" ORDER BY server, unit LIMIT 1", last.server, last.server, last.id).Scan(&next.server, &next.id, &next.hash, &next.packed)
+		if errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+		if err != nil {
 			return err
 		}
-		if hashes[server] == nil {
-			hashes[server] = map[string]string{}
+		last = next
+		if hashes[next.server] == nil {
+			hashes[next.server] = map[string]string{}
 		}
-		hashes[server][id] = hash
-		one, err := readUnit(id, packed)
+		hashes[next.server][next.id] = next.hash
+		one, err := readUnit(tx, next.id, next.packed)
 		if err != nil {
-			fault("the DHCP content of server %d: %v", server, err)
-			return nil
+			fault("the DHCP content of server %d: %v", next.server, err)
+			continue
 		}
-		if one.Hash != hash {
-			fault("the DHCP content of server %d does not match the hash of unit %s", server, id)
+		if one.Hash != next.hash {
+			fault("the DHCP content of server %d does not match the hash of unit %s", next.server, next.id)
 		}
-		return nil
-	}, "SELECT server, unit, hash, records FROM dhcp_unit"); err != nil {
-		return err
 	}
 	return tx.Each(func(scan func(...any) error) error {
 		var server int64

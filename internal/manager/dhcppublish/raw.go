@@ -112,7 +112,7 @@ func splitStatements(text string) (all [][]word, err error) {
 
 // permissions are the kinds of clients that allow, deny and ignore name, with the service option that each sets.
 var permissions = map[string]string{"unknown-clients": "boot-unknown-clients", "booting": "booting", "bootp": "bootp",
-	"declines": "declines", "duplicates": "duplicates", "leasequery": "leasequery"}
+	"declines": "declines", "duplicates": "duplicates", "leasequery": "leasequery", "client-updates": "client-updates"}
 
 // translateStatement returns the option of a statement.
 func (c *compiler) translateStatement(words []word) (option, error) {

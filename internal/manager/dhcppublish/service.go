@@ -186,6 +186,10 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 				if y.V6 != s.V6 {
 					c.add(dhcpdata.ServerUnit, y)
 				}
+			case dhcpdata.Zone:
+				if y.V6 != s.V6 {
+					c.add(dhcpdata.ServerUnit, y)
+				}
 			}
 		}
 	}

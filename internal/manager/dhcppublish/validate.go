@@ -62,6 +62,9 @@ func (c *compiler) validate() error {
 		}
 		c.checkKnown(n, at, all)
 		c.checkPair(n, all)
+		if err := c.checkNames(n, all); err != nil {
+			return err
+		}
 	}
 	if !c.whole {
 		return nil

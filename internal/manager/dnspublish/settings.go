@@ -1,7 +1,6 @@
 package dnspublish
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -343,16 +342,10 @@ var algorithms = map[string]string{"MD5": wire.HmacMD5, "SHA1": wire.HmacSHA1, "
 // readKeys reads the keys that have secrets.
 func (p *plan) readKeys() error {
 	return p.each("signingKeys", func(row *store.Resource, o schema.Object) error {
-		x, ok := o.(*dns.TSIGKey)
-		if !ok || !x.PrivateKey.Set() {
-			return nil
+		key, ok, err := signingKeyOf(p.tx, p.api, row, o)
+		if ok {
+			p.keys[row.Name] = key
 		}
-		plain, err := p.api.Secrets(p.tx, x)
-		if err != nil {
-			return err
-		}
-		secret, err := base64.StdEncoding.DecodeString(plain["privateKey"])
-		p.keys[row.Name] = zonedata.SigningKey{Name: keyName(row.Name), Algorithm: algorithms[x.Algorithm], Secret: secret}
 		return err
 	})
 }

@@ -422,6 +422,7 @@ type setting struct {
 	text    string
 	address netip.Addr
 	ids     []int64
+	texts   []string
 }
 
 // scope is the set of options of DHCPv4 in effect at an object.
@@ -480,7 +481,7 @@ func newSetting(x Service) *setting {
 	case IDList:
 		into = &s.ids
 	case Texts:
-		return s
+		into = &s.texts
 	}
 	if err := json.Unmarshal(x.Value, into); err != nil {
 		panic(fmt.Sprintf("the service option %s was not checked: %v", x.Name, err))

@@ -110,7 +110,10 @@ func (d *decider) readMessage() Reason {
 	for _, code := range d.f.Options[optParameters] {
 		d.requests[code] = true
 	}
-	d.d.HostName = CleanHostName(d.f.Options[optHostName])
+	d.fqdn = readFQDN(d.f.Options[optFQDN])
+	if d.d.HostName = CleanHostName(d.f.Options[optHostName]); d.d.HostName == "" {
+		d.d.HostName = d.fqdn.name
+	}
 	return Served
 }
 

@@ -25,6 +25,8 @@ type decider6 struct {
 	requests   map[uint16]bool
 	// taken are the addresses that other associations of the same message receive.
 	taken map[netip.Addr]bool
+	fqdn  clientFQDN
+	named named // of the first address
 }
 
 // Decide6 decides on a DHCPv6 message (RFC 9915): the reply, the addresses and prefixes of each identity association, the options and their
@@ -89,8 +91,9 @@ func (d *decider6) readMessage() Reason {
 	for ; len(request) > 0; request = request[2:] {
 		d.requests[binary.BigEndian.Uint16(request)] = true
 	}
-	if data, ok := m.Options.Find(dhcpmsg.OptFQDN6); ok && len(data) > 1 {
-		d.d.HostName = CleanHostName(textOfName(data[1:]))
+	if data, ok := m.Options.Find(dhcpmsg.OptFQDN6); ok {
+		d.fqdn = readFQDN6(data)
+		d.d.HostName = d.fqdn.name
 	}
 	server, named := m.Options.Find(dhcpmsg.OptServerID6)
 	switch m.Type {
@@ -114,18 +117,6 @@ func (d *decider6) readMessage() Reason {
 		}
 	}
 	return Served
-}
-
-// textOfName returns a domain name in wire format with dots between its labels. A name that is not valid is cut off.
-func textOfName(data []byte) (text []byte) {
-	for len(data) > 0 && data[0] > 0 && data[0] < 64 && len(data) > int(data[0]) {
-		if len(text) > 0 {
-			text = append(text, '.')
-		}
-		text = append(text, data[1:1+int(data[0])]...)
-		data = data[1+int(data[0]):]
-	}
-	return text
 }
 
 // findNetworks finds the networks of the client: the link address of the relay closest to it that has one, or else the interface.

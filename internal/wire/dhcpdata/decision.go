@@ -128,6 +128,8 @@ type Decision struct {
 	// Classes are the names of the classes of the client. HostName is the name that the client sends, cleaned.
 	Classes  []string
 	HostName string
+	// Names are the records in DNS for the address; nil if there are none.
+	Names *Names
 	// Steps explain the decision, if Facts.Explain is set.
 	Steps []Step
 }
@@ -151,6 +153,8 @@ type decider struct {
 	member     member
 	classes    []matched
 	requests   *[256]bool
+	fqdn       clientFQDN
+	named      named
 }
 
 // matched is a class of the client, with its subclass if it has one.

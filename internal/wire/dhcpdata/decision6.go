@@ -58,6 +58,8 @@ type Change6 struct {
 	Wanted int64
 	// AbandonSeconds is the time that a declined address is not leased.
 	AbandonSeconds uint32
+	// Names are the records in DNS for the address; nil if there are none.
+	Names *Names
 }
 
 // Decision6 is the result of Decide6.

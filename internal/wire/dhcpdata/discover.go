@@ -252,6 +252,7 @@ func (d *decider) grant(c choice, reply uint8, action Action) {
 	out.ProbeSeconds = all.number("ping-timeout", 1)
 	out.AbandonSeconds = all.number("abandon-lease-time", 86400)
 	d.leaseTime(all, c)
+	d.nameClient(all, c)
 	if action == ActCommit && reply != BOOTP && d.cached(all, c) {
 		out.Action = ActRenew
 	}
@@ -259,6 +260,21 @@ func (d *decider) grant(c choice, reply uint8, action Action) {
 		d.endOthers(all, c, identity)
 	}
 	d.reply(all, c)
+}
+
+// nameClient decides on the names of the client in DNS.
+func (d *decider) nameClient(all layers, c choice) {
+	x := &client{all: all, address: c.address, seconds: d.d.LeaseTime, sent: CleanHostName(d.f.Options[optHostName]), fqdn: d.fqdn,
+		reservation: c.reservation, hardware: d.f.Hardware}
+	clientID := d.clientID
+	if all.flag("ignore-client-uids", false) {
+		clientID = nil
+	}
+	x.identifiers = identifiers4(d.f.HardwareType, d.f.Hardware, clientID)
+	d.named = x.decideNames()
+	if d.d.Names = d.named.names; d.d.Names != nil {
+		d.note(d.named.from, "names in DNS", "%s", d.d.Names)
+	}
 }
 
 // leaseTime computes the length of the lease.
@@ -319,6 +335,9 @@ func (d *decider) cached(all layers, c choice) bool {
 		return false
 	}
 	out := d.d
+	if !out.Names.Same(l.Names) { // another name is stored, and updated in DNS
+		return false
+	}
 	if l.Expires == InfiniteTime {
 		out.Start, out.Expires = l.Start, l.Expires
 		return out.LeaseTime == Infinite

@@ -189,16 +189,18 @@ type Pair struct {
 
 // Zone is the target of updates of the names of clients. It is in ServerUnit.
 type Zone struct {
-	ID   int64  `json:"id"`
+	ID int64 `json:"id"`
+	// Name is absolute, in lower case, with the final dot. V6 is true for a target of the names of clients of DHCPv6.
 	Name string `json:"name"`
+	V6   bool   `json:"v6,omitempty"`
 	// Primary and Secondary are the DNS servers that accept updates.
 	Primary   netip.Addr `json:"primary"`
 	Secondary netip.Addr `json:"secondary,omitzero"`
-	// KeyName, KeyAlgorithm and KeySecret sign the updates by TSIG. Realm is the Kerberos realm for GSS-TSIG.
+	// KeyName, KeyAlgorithm and KeySecret sign the updates by TSIG, in the form of messages: absolute names in lower case. They are empty
+	// for updates that are not signed.
 	KeyName      string `json:"keyName,omitempty"`
 	KeyAlgorithm string `json:"keyAlgorithm,omitempty"`
 	KeySecret    Hex    `json:"keySecret,omitempty"`
-	Realm        string `json:"realm,omitempty"`
 }
 
 // Order is an action on an address of the network. The server performs each order once, and reports it as an event with the id.

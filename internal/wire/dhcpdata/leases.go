@@ -46,6 +46,8 @@ type LeaseState struct {
 	Start, Expires int64
 	// Relay is the relay information (option 82) of the request, for stash-agent-options.
 	Relay []byte
+	// Names are the records in DNS that were decided on with the lease; nil if none were.
+	Names *Names
 	// Ended is true for a lease that an operator has ended: the client gets a NAK, and the address is not leased until Expires.
 	Ended bool
 	// Partner is true for an address that the partner of a failover pair may have leased: the server neither leases nor refuses it.

@@ -46,13 +46,7 @@ func (d *decider6) addOptions(all layers) {
 			d.add(code, o.Name, o.Value, o.From)
 		}
 	}
-	if data, ok := d.f.Message.Options.Find(dhcpmsg.OptFQDN6); ok && len(data) > 1 {
-		// The server does not update DNS: the flag N is set, S is not, and O says that a wish for S was not followed (RFC 4704 section 4.1).
-		const s, o, n = 1, 2, 4
-		flags := byte(n)
-		if data[0]&s != 0 {
-			flags |= o
-		}
-		d.add(dhcpmsg.OptFQDN6, "client-fqdn", append([]byte{flags}, data[1:]...), Source{})
+	if d.fqdn.present { // RFC 4704 section 4.1
+		d.add(dhcpmsg.OptFQDN6, "client-fqdn", d.named.answer6(d.fqdn), d.named.from)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Record is an item in the form that is sent, stored and hashed: its letter and its JSON.
@@ -269,12 +270,12 @@ func (x Pair) check() error {
 
 func (x Zone) check() error {
 	switch {
-	case x.Name == "":
-		return errors.New("a zone has no name")
-	case !plain(x.Primary):
+	case !strings.HasSuffix(x.Name, ".") || x.Name != strings.ToLower(x.Name):
+		return fmt.Errorf("the zone %q is not an absolute name in lower case", x.Name)
+	case !plain(x.Primary) || x.Secondary.IsValid() && !plain(x.Secondary):
 		return fmt.Errorf("the zone %s has no server", x.Name)
-	case (x.KeyName == "") != (len(x.KeySecret) == 0):
-		return fmt.Errorf("the key of the zone %s has no name or no secret", x.Name)
+	case (x.KeyName == "") != (len(x.KeySecret) == 0), (x.KeyName == "") != (x.KeyAlgorithm == ""):
+		return fmt.Errorf("the key of the zone %s has no name, no algorithm or no secret", x.Name)
 	}
 	return checkHead(x.ID, x.Name)
 }

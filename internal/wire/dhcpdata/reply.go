@@ -118,7 +118,7 @@ func (d *decider) wanted(all layers) []uint8 {
 				list = append(list, uint8(code))
 			}
 		}
-		return withoutFixed(list)
+		return append(withoutFixed(list), optFQDN)
 	}
 	list = withoutFixed(list)
 	if d.requests[optRouter] && d.requests[optRoutes] && all.option(optionKey{code: optRoutes}) != nil { // RFC 3442
@@ -163,7 +163,7 @@ func (d *decider) option(all layers, c choice, code uint8) (Sent, bool) {
 			return s, true
 		}
 	case optFQDN:
-		return d.fqdn()
+		return d.fqdn81()
 	case optRouter:
 		if s := all.service("use-lease-addr-for-default-route"); s != nil && s.flag && d.d.Address.IsValid() {
 			return Sent{Code: code, Name: "router", Value: d.d.Address.AsSlice(), From: s.From}, true
@@ -227,18 +227,12 @@ func sortedCodes(of map[uint16]*Option) []uint16 {
 	return codes
 }
 
-// fqdn returns option 81 for a client that sent it. The server does not update DNS, so the flag N is set (RFC 4702 section 4).
-func (d *decider) fqdn() (Sent, bool) {
-	data := d.f.Options[optFQDN]
-	if len(data) < 3 || d.d.Reply == Offer && d.d.Address == (netip.Addr{}) {
+// fqdn81 returns option 81 for a client that sent it (RFC 4702 section 4).
+func (d *decider) fqdn81() (Sent, bool) {
+	if !d.fqdn.present || d.d.Reply == Offer && d.d.Address == (netip.Addr{}) {
 		return Sent{}, false
 	}
-	const s, o, e, n = 1, 2, 4, 8
-	flags := data[0]&e | n
-	if data[0]&s != 0 {
-		flags |= o
-	}
-	return Sent{Code: optFQDN, Name: "fqdn", Value: append([]byte{flags, 255, 255}, data[3:]...)}, true
+	return Sent{Code: optFQDN, Name: "fqdn", Value: d.named.answer(d.fqdn), From: d.named.from}, true
 }
 
 // echo adds the options that a reply repeats: the client identifier, the subnet selection and, last, the relay information.

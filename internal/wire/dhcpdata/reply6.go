@@ -349,6 +349,9 @@ func (d *decider6) change(r *result, g *grant6, action Action) {
 		c.Reservation = g.reservation.ID
 	}
 	all := d.layers(g.network, g.pool, g.reservation)
+	if c.PrefixLength == 0 {
+		d.nameClient(all, &c, g)
+	}
 	if action == ActCommit {
 		if d.cached(all, &c) {
 			g.preferred, g.valid = c.Preferred, c.Valid
@@ -358,10 +361,24 @@ func (d *decider6) change(r *result, g *grant6, action Action) {
 	d.d.Changes = append(d.d.Changes, c)
 }
 
+// nameClient decides on the names of the client in DNS for an address.
+func (d *decider6) nameClient(all layers, c *Change6, g *grant6) {
+	x := &client{all: all, v6: true, address: c.Address, seconds: c.Valid, fqdn: d.fqdn, reservation: g.reservation, hardware: d.d.Hardware,
+		duid: d.d.DUID, identifiers: identifiers6(d.d.DUID, d.d.HardwareType, d.d.Hardware)}
+	n := x.decideNames()
+	if c.Names = n.names; c.Names != nil {
+		d.note(n.from, "names in DNS", "%s", c.Names)
+	}
+	if d.named.names == nil {
+		d.named = n
+	}
+}
+
 // cached makes a change a renewal that is not stored, if the lease is so young that the rest of it is enough (dhcp-cache-threshold).
 func (d *decider6) cached(all layers, c *Change6) bool {
 	l, ok := d.leases.At(c.Address)
 	if !ok || l.State != Leased || l.Ended || l.Client != c.Client || l.Expires <= d.now || l.Expires == InfiniteTime ||
+		!c.Names.Same(l.Names) ||
 		(d.now-l.Start)*100 >= (l.Expires-l.Start)*int64(all.number("dhcp-cache-threshold", 25)) || l.Expires > c.Expires {
 		return false
 	}

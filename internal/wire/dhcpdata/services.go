@@ -3,6 +3,7 @@ package dhcpdata
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -105,7 +106,10 @@ func (o ServiceOption) CheckValue(value json.RawMessage) error {
 		_, err := valueOf[[]int64](value)
 		return err
 	case Texts:
-		_, err := valueOf[[]string](value)
+		rule, err := valueOf[[]string](value)
+		if err == nil && !checkHostNameRule(rule, o.V6) {
+			return errors.New("it must be [IP or MAC (DHCPv6: DUID), PREPEND or APPEND, text], or [FIXED, text]")
+		}
 		return err
 	}
 	return fmt.Errorf("values of the kind %q do not exist", o.Value)

@@ -1,10 +1,5 @@
 package dhcpdata
 
-// Reasons for options that are refused.
-const (
-	withoutNames = "names of clients are not updated in DNS yet"
-)
-
 // Sizes of the texts in the fields file and sname, in octets. Each has a zero after it.
 const (
 	maxFile       = 127
@@ -27,17 +22,23 @@ var services4 = []ServiceOption{
 	{Name: "booting", Value: Boolean, Effect: "If false, clients at whose object it is set are not served."},
 	{Name: "bootp", Value: Boolean, Effect: "If false, BOOTP requests are not answered."},
 	{Name: "check-secs-byte-order", Value: Boolean, Effect: "A secs field with swapped octets is corrected, for min-secs."},
-	{Name: "client-updates", Value: Boolean, Refusal: withoutNames},
-	{Name: "ddns-domainname", Value: Text, Refusal: withoutNames},
-	{Name: "ddns-dual-stack-mixed-mode", Value: Boolean, Refusal: withoutNames},
-	{Name: "ddns-guard-id-must-match", Value: Boolean, Refusal: withoutNames},
-	{Name: "ddns-hostname", Value: Texts, Refusal: withoutNames},
-	{Name: "ddns-local-address4", Value: Address, Refusal: withoutNames},
-	{Name: "ddns-other-guard-is-dynamic", Value: Boolean, Refusal: withoutNames},
-	{Name: "ddns-rev-domainname", Value: Text, Refusal: withoutNames},
-	{Name: "ddns-ttl", Value: Number, Refusal: withoutNames},
-	{Name: "ddns-update-style", Value: Text, Refusal: withoutNames},
-	{Name: "ddns-updates", Value: Boolean, Refusal: withoutNames},
+	{Name: "client-updates", Value: Boolean,
+		Effect: "If false, the server keeps the address record of a client that wishes to do so itself (default true)."},
+	{Name: "ddns-domainname", Value: Text, Effect: "Domain of the names of clients in DNS (default: the option domain-name)."},
+	{Name: "ddns-dual-stack-mixed-mode", Value: Boolean,
+		Effect: "Address and guard records of the other family do not prevent an update of DNS; the families need different update styles."},
+	{Name: "ddns-guard-id-must-match", Value: Boolean,
+		Effect: "If false, a name with the guard record of another client is overwritten in DNS (default true)."},
+	{Name: "ddns-hostname", Value: Texts, Effect: "Name of the client in DNS: [IP or MAC, PREPEND or APPEND, text], or [FIXED, text]."},
+	{Name: "ddns-local-address4", Value: Address, Effect: "Source address of updates of DNS that are sent over IPv4."},
+	{Name: "ddns-other-guard-is-dynamic", Value: Boolean,
+		Effect: "In mixed mode, a name with a guard record of the other style is overwritten in DNS."},
+	{Name: "ddns-rev-domainname", Value: Text, Effect: "Domain of PTR records (default in-addr.arpa)."},
+	{Name: "ddns-ttl", Value: Number, Max: 1<<31 - 1, Effect: "TTL of records in DNS (default: a third of the lease, 600 to 86400)."},
+	{Name: "ddns-update-style", Value: Text, Values: []string{"standard", "interim", "none"},
+		Effect: "Guard records in DNS: DHCID (standard, the default) or TXT (interim); none turns updates off."},
+	{Name: "ddns-updates", Value: Boolean,
+		Effect: "The names of clients are updated in DNS (default: true if ddns-update-style is set)."},
 	{Name: "declines", Value: Boolean, Effect: "If false, DHCPDECLINE is ignored."},
 	{Name: "default-lease-time", Value: Number, Min: 1,
 		Effect: "Seconds of a lease for clients that ask for none (default 86400); 4294967295 is infinite."},
@@ -48,8 +49,8 @@ var services4 = []ServiceOption{
 		Effect: "A renewal within this percentage of the lease gets the rest of it, and nothing is written (default 25; 0: off)."},
 	{Name: "dhcp-class-lease-limit", Value: Number,
 		Effect: "Maximum number of leases of the clients of a subclass, or of a class with a condition."},
-	{Name: "do-forward-updates", Value: Boolean, Refusal: withoutNames},
-	{Name: "do-reverse-updates", Value: Boolean, Refusal: withoutNames},
+	{Name: "do-forward-updates", Value: Boolean, Effect: "If false, the server keeps no address records (default true)."},
+	{Name: "do-reverse-updates", Value: Boolean, Effect: "If false, the server keeps no PTR records (default true)."},
 	{Name: "duplicates", Value: Boolean,
 		Effect: "If false, a hardware address holds one lease in a network: a new lease with another client identifier ends the old one."},
 	{Name: "dynamic-bootp", Value: Boolean, Effect: "BOOTP clients get addresses from ranges (default false)."},
@@ -57,7 +58,8 @@ var services4 = []ServiceOption{
 		Effect: "Seconds of a lease of a BOOTP client from a range (default infinite)."},
 	{Name: "echo-client-id", Value: Boolean, Effect: "Replies contain the client identifier of the request (default true, RFC 6842)."},
 	{Name: "filename", Value: Text, Max: maxFile, Effect: "The file field of replies, at most 127 octets."},
-	{Name: "get-lease-hostnames", Value: Boolean, Refusal: withoutNames},
+	{Name: "get-lease-hostnames", Value: Boolean,
+		Refusal: "the server does not ask DNS for names of leases; use use-host-decl-names or ddns-hostname"},
 	{Name: "ignore-client-uids", Value: Boolean, Effect: "Clients are identified by their hardware address only."},
 	{Name: "infinite-is-reserved", Value: Boolean, Effect: "A RELEASE does not end an infinite lease."},
 	{Name: "leasequery", Value: Boolean, Refusal: "DHCPLEASEQUERY is not answered yet"},
@@ -88,9 +90,10 @@ var services4 = []ServiceOption{
 	{Name: "site-option-space", Value: Text, Refusal: "option spaces of sites do not exist; use custom client options"},
 	{Name: "stash-agent-options", Value: Boolean,
 		Effect: "The relay information of the first request is used for later unicast requests (default true)."},
-	{Name: "update-conflict-detection", Value: Boolean, Refusal: withoutNames},
-	{Name: "update-optimization", Value: Boolean, Refusal: withoutNames},
-	{Name: "update-static-leases", Value: Boolean, Refusal: withoutNames},
+	{Name: "update-conflict-detection", Value: Boolean,
+		Effect: "If false, names of other clients are overwritten in DNS (default true)."},
+	{Name: "update-optimization", Value: Boolean, Effect: "If false, each stored renewal updates DNS again (default true)."},
+	{Name: "update-static-leases", Value: Boolean, Effect: "Clients with a reservation have names in DNS, too (default false)."},
 	{Name: "use-host-decl-names", Value: Boolean, Effect: "The name of a reservation is sent as host name."},
 	{Name: "use-lease-addr-for-default-route", Value: Boolean, Effect: "The client's own address is sent as router."},
 }

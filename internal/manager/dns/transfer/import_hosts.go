@@ -84,11 +84,23 @@ func (i *zoneImport) isHostAddress(name string, addr netip.Addr) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if leased, err := i.isLeased(network.ID, addr); err != nil || leased && len(there) == 0 {
+			return false, err
+		}
 		if len(there) == 0 {
 			i.assigned = append(i.assigned, assignedAddress{network.ID, addr})
 		}
 	}
 	return true, nil
+}
+
+// isLeased reports whether an update names an address of a DHCP range. A server leases it: it is not assigned, and stays in the range.
+func (i *zoneImport) isLeased(network int64, addr netip.Addr) (bool, error) {
+	if !i.dynamic {
+		return false, nil
+	}
+	ranges, err := i.c.Tx.Below(network, "ranges", store.AddrKey(addr), store.AddrKey(addr))
+	return len(ranges) > 0, err
 }
 
 // sameRecord returns a text that is equal for equal records. Names are compared without regard to case (RFC 4343), texts are not.

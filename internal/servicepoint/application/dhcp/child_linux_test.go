@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +22,9 @@ import (
 
 // childVariable makes the test program run a service: it contains the folder with the content, the configuration and the leases.
 const childVariable = "PORTOLAN_TEST_DHCP"
+
+// dnsVariable contains the port that a child sends its updates of DNS to.
+const dnsVariable = "PORTOLAN_TEST_DHCP_DNS"
 
 // Files of a child.
 const (
@@ -46,6 +51,9 @@ func runChild(dir string) {
 	}
 	s := newService(dir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	fail(s.failed)
+	if port, err := strconv.ParseUint(os.Getenv(dnsVariable), 10, 16); err == nil {
+		sendTo(netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)))(s)
+	}
 	content, err := os.ReadFile(filepath.Join(dir, contentFile))
 	fail(err)
 	fail(s.TakeContent(bytes.NewReader(content)))

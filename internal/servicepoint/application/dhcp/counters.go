@@ -3,6 +3,8 @@ package dhcp
 import (
 	"maps"
 	"sync"
+
+	"portolan/internal/wire/dhcpdata"
 )
 
 // counters count received messages, replies, and refused clients by reason, also by network.
@@ -60,4 +62,21 @@ func (c *counters) copy() (received, sent, refused map[string]int64, byNetwork m
 		byNetwork[id] = maps.Clone(one)
 	}
 	return maps.Clone(c.received), maps.Clone(c.sent), maps.Clone(c.refused), byNetwork
+}
+
+// Reasons of the engine for messages without a reply.
+const (
+	busy        = "overloaded"
+	tooMany     = "too-many-offers"
+	journalFull = "journal-full"
+)
+
+// messageName returns the name of a message type.
+func messageName(kind uint8) string {
+	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
+		dhcpdata.BOOTP: "BOOTP"}
+	if name, ok := names[kind]; ok {
+		return name
+	}
+	return "OTHER"
 }

@@ -1,9 +1,10 @@
 package dhcp
 
 import (
-	"encoding/binary"
+	"errors"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type engine struct {
 	content  atomic.Pointer[content]
 	journal  *journal
 	counters *counters
+	names    *registrar
 	observer *observer
 	// probe reports whether an address answers within a time; tests replace it.
 	probe func(a netip.Addr, seconds uint32) bool
@@ -71,6 +73,8 @@ type content struct {
 // commit is a change of leases that has to be stored.
 type commit struct {
 	entries [][]byte
+	// named are the leases whose names in DNS may change.
+	named []*lease
 	// leases are the new leases among the entries.
 	leases []*lease
 	// undo takes the change back after a failed write; the lock of the engine is held. done is called after a successful one.
@@ -94,9 +98,9 @@ const (
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
-		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}),
-		performed: map[int64]bool{},
-		renewals:  renewals{}, pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
+		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
+		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
+		pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
 	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
@@ -104,11 +108,17 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, err
 	}
 	e.journal, e.damaged = j, err != nil
+	names, failed := openRegistrar(filepath.Join(dir, "names"), log)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	e.names = names
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
 	}
 	e.content.Store(&content{compiled: empty})
+	e.startNames()
 	e.tasks.Go(e.commitAll)
 	e.tasks.Go(e.tick)
 	return e, err, nil
@@ -120,7 +130,7 @@ func (e *engine) close() error {
 	e.closePairs()
 	e.tasks.Wait()
 	e.commitRest()
-	return e.journal.close()
+	return errors.Join(e.names.close(), e.journal.close())
 }
 
 // request is a message with the facts about its way here.
@@ -155,13 +165,6 @@ func (e *engine) decide(r *request, probed int) {
 		e.send(r, d)
 	}
 }
-
-// Reasons of the engine for messages without a reply.
-const (
-	busy        = "overloaded"
-	tooMany     = "too-many-offers"
-	journalFull = "journal-full"
-)
 
 // carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
 // The caller holds mu.
@@ -264,7 +267,7 @@ func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) 
 	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
-	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() {
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, named: e.named(before, after), undo: func() {
 		e.restore(after, before)
 		renewal()
 		if order != 0 {
@@ -298,17 +301,19 @@ func holderOf(r *request, d *dhcpdata.Decision) *holder {
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
 func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
-		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), unstored: true}
+		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), names: d.Names,
+		unstored: true}
 	var before *lease
 	if s := e.table.slots[d.Address]; s != nil {
 		before = s.lease
 	}
+	e.keepNames(before, l)
 	e.pairGrant(before, l, d.Wanted)
 	entry, renews := e.entryOf(before, l)
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
 	}
-	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, done: func() { e.send(r, d) }}
+	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, named: e.takeNames(before, l), done: func() { e.send(r, d) }}
 	undo := []func(){func() { e.restore(l, before) }, e.keepRenewal(l)}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
@@ -321,6 +326,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
+		c.named = append(c.named, e.named(old, end)...)
 	}
 	e.table.set(l.address, l)
 	e.withdraw(r, d)
@@ -351,7 +357,8 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	if len(l.holder.relay) == 0 && !l.holder.relayAddress.IsValid() { // a unicast renewal: the relay information of the first request holds
 		l.holder.relay, l.holder.relayAddress = before.holder.relay, before.holder.relayAddress
 	}
-	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool {
+	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool ||
+		!before.names.Same(l.names) {
 		return event(dhcplease.Change, l.renewed, 0, l), true
 	}
 	if before.holder.same(l.holder) {
@@ -410,6 +417,7 @@ func (e *engine) commitGroup(group []commit) {
 	}
 	e.mu.Unlock()
 	for _, c := range group {
+		e.names.applyLeases(c.named)
 		c.done()
 	}
 }
@@ -488,5 +496,3 @@ func (e *engine) expire() {
 		}
 	}
 }
-
-func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,5 +188,10 @@ func (r renewals) digests() (entries [][]byte, err error) {
 func freed(l *lease, at int64) *lease {
 	n := *l
 	n.state, n.expires, n.ended, n.counted = dhcpdata.Free, min(at, l.expires), false, nil
+	if n.names != nil && !n.names.Partner { // the names of a partner stay until it is known who removes them
+		n.names = nil
+	}
 	return &n
 }
+
+func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

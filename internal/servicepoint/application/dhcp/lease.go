@@ -23,6 +23,8 @@ type lease struct {
 	// counted are the classes and subclasses whose limits the lease counts for.
 	counted []int64
 	holder  *holder
+	// names are the names in DNS that this server has decided on with the lease; nil if it has not.
+	names *dhcpdata.Names
 	// pair is nil for the lease of a network without a failover pair.
 	pair *pairing
 	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
@@ -59,7 +61,7 @@ func (h *holder) changed(o *holder) bool {
 // view returns the lease for a decision. A lease that has expired is free.
 func (l *lease) view(now int64) dhcpdata.LeaseState {
 	s := dhcpdata.LeaseState{Network: l.network, Address: l.address, State: l.state, Client: l.holder.client, Hardware: l.holder.hardware,
-		Start: l.renewed, Expires: l.expires, Relay: l.holder.relay, Ended: l.ended}
+		Start: l.renewed, Expires: l.expires, Relay: l.holder.relay, Names: l.names, Ended: l.ended}
 	if l.expires <= now {
 		s.State, s.Ended = dhcpdata.Free, false
 	}
@@ -106,7 +108,7 @@ func (l *lease) append(to []byte) []byte {
 	for _, id := range l.counted {
 		to = binary.AppendUvarint(to, uint64(id))
 	}
-	return l.pair.append(to)
+	return l.pair.append(l.appendNames(to))
 }
 
 // errLease reports a lease in the journal that cannot be read.
@@ -162,6 +164,7 @@ func readLease(text []byte) (*lease, error) {
 	for n := r.number(); n > 0 && r.err == nil; n-- {
 		l.counted = append(l.counted, int64(r.number()))
 	}
+	l.readNames(r)
 	l.pair = r.pairing()
 	switch {
 	case r.err != nil:

@@ -68,14 +68,18 @@ var (
 	sentMetric     = prometheus.NewDesc("portolan_dhcp_sent_total", "Replies by type.", []string{"type"}, nil)
 	refusedMetric  = prometheus.NewDesc("portolan_dhcp_refused_total", "Messages without a reply, or with a NAK, by reason.",
 		[]string{"reason"}, nil)
-	leasesMetric  = prometheus.NewDesc("portolan_dhcp_addresses", "Addresses by state.", []string{"state"}, nil)
-	usedMetric    = prometheus.NewDesc("portolan_dhcp_range_leases", "Leases of a range.", []string{"range"}, nil)
-	pendingMetric = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records that wait for the disk.", nil, nil)
+	leasesMetric = prometheus.NewDesc("portolan_dhcp_addresses", "Addresses by state.", []string{"state"}, nil)
+	usedMetric   = prometheus.NewDesc("portolan_dhcp_range_leases", "Leases of a range.", []string{"range"}, nil)
+	namesMetric  = prometheus.NewDesc("portolan_dhcp_names_total", "Updates of the names of clients in DNS by result.",
+		[]string{"result"}, nil)
+	namesPendingMetric = prometheus.NewDesc("portolan_dhcp_names_pending", "Updates of the names of clients that wait.", nil, nil)
+	pendingMetric      = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records that wait for the disk.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range append(pairMetrics(), receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric) {
+	for _, one := range append(pairMetrics(), receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric, namesMetric,
+		namesPendingMetric) {
 		to <- one
 	}
 }
@@ -94,6 +98,10 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	for id, n := range d.ranges {
 		to <- prometheus.MustNewConstMetric(usedMetric, prometheus.GaugeValue, float64(n), fmt.Sprint(id))
 	}
+	for result, n := range d.Names.Outcomes {
+		to <- prometheus.MustNewConstMetric(namesMetric, prometheus.CounterValue, float64(n), string(result))
+	}
+	to <- prometheus.MustNewConstMetric(namesPendingMetric, prometheus.GaugeValue, float64(d.Names.Pending))
 	collectPairs(to, d.Pairs)
 	to <- prometheus.MustNewConstMetric(pendingMetric, prometheus.GaugeValue, float64(len(c.s.engine.commits)))
 }
@@ -111,6 +119,8 @@ type diagnostics struct {
 	RefusedByNetwork map[int64]map[string]int64 `json:"refusedByNetwork,omitempty"`
 	// Interfaces are the interfaces whose clients are served without a relay.
 	Interfaces []string `json:"interfaces"`
+	// Names describes the names of clients in DNS.
+	Names nameState `json:"names"`
 	// Pairs are the failover pairs.
 	Pairs  []pairDiagnostics `json:"pairs,omitempty"`
 	ranges map[int64]uint64
@@ -141,6 +151,7 @@ func (s *service) diagnose() diagnostics {
 	d := diagnostics{Revision: s.engine.revision(), Addresses: map[string]int64{}, Interfaces: []string{}, ranges: map[int64]uint64{}}
 	d.Pairs = s.engine.pairStates()
 	d.Received, d.Sent, d.Refused, d.RefusedByNetwork = s.engine.counters.copy()
+	d.Names = s.engine.names.state()
 	s.engine.mu.Lock()
 	for id, p := range s.engine.table.pools {
 		d.ranges[id] = p.used

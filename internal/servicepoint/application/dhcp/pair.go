@@ -276,6 +276,7 @@ func (e *engine) pairEnd(before, after *lease) {
 		r = p.machine.End(r, now, after.state == dhcpdata.Abandoned, after.expires)
 	}
 	after.pair = pairingOf(r)
+	p.leaveNames(after)
 	p.machine.Mark(after.address)
 }
 
@@ -311,7 +312,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 		renewal       func()
 	}
 	var all []former
-	var leases []*lease
+	var leases, named []*lease
 	for _, c := range x.Changes {
 		before, after := p.changed(c)
 		if after == nil {
@@ -340,13 +341,14 @@ func (p *pair) follow(x dhcppair.Effects) {
 			e.renewals.forget(after)
 		}
 		entries = append(entries, entry)
+		named = append(named, e.named(before, after)...)
 	}
 	if x.Status != nil {
 		e.statuses[p.settings.ID] = *x.Status
 		entries = append(entries, storedPair{p.settings.ID, *x.Status}.entry())
 	}
 	link := p.link
-	p.commit(commit{entries: entries, leases: leases, undo: func() {
+	p.commit(commit{entries: entries, leases: leases, named: named, undo: func() {
 		p.unstored = p.unstored || x.Status != nil
 		for i := len(all) - 1; i >= 0; i-- {
 			e.restore(all[i].after, all[i].before)
@@ -375,6 +377,7 @@ func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
 			return before, nil
 		}
 		after, l.renewed = l, now
+		l.namesOfPartner()
 	case before != nil:
 		copied := *before
 		after = &copied
@@ -389,6 +392,7 @@ func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
 	if after.state == dhcpdata.Free {
 		after.ended, after.counted = false, nil
 	}
+	p.leaveNames(after)
 	return before, after
 }
 

@@ -33,6 +33,7 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.configurePairs(compiled)
 	e.performOrders(compiled)
+	e.names.setContent(compiled)
 	e.mu.Unlock()
 	e.wantSnapshot(compiled.Server.Snapshot)
 	return invalid

@@ -64,7 +64,7 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 		return string(d.Reason), true
 	}
 	send := func() { e.send6(r, d) }
-	c := commit{entries: p.entries, leases: p.leases, done: func() { e.afterStored(p.waits, send) }, undo: func() {
+	c := commit{entries: p.entries, leases: p.leases, named: p.named, done: func() { e.afterStored(p.waits, send) }, undo: func() {
 		for i := len(p.undo) - 1; i >= 0; i-- {
 			p.undo[i]()
 		}
@@ -91,6 +91,7 @@ type pending6 struct {
 	entries [][]byte
 	undo    []func()
 	renewed []*lease
+	named   []*lease
 	leases  []*lease
 	waits   []*lease
 	renews  bool
@@ -126,16 +127,19 @@ func relayOf6(r *request6) netip.Addr {
 // lease6 leases an address or prefix.
 func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) {
 	l := &lease{network: c.Network, pool: c.Pool, reservation: c.Reservation, address: c.Address, state: dhcpdata.Leased, start: c.Start,
-		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), unstored: true}
+		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), names: c.Names,
+		unstored: true}
 	p.leases = append(p.leases, l)
 	var before *lease
 	if s := e.table.slots[c.Address]; s != nil {
 		before = s.lease
 	}
+	e.keepNames(before, l)
 	e.pairGrant(before, l, c.Wanted)
 	entry, renews := e.entryOf(before, l)
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
+	p.named = append(p.named, e.takeNames(before, l)...)
 	p.undo = append(p.undo, func() { e.restore(l, before) }, e.keepRenewal(l))
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
@@ -171,6 +175,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	p.renews = false
 	e.pairEnd(before, after)
 	p.entries = append(p.entries, event(kind, now, 0, after))
+	p.named = append(p.named, e.named(before, after)...)
 	p.undo = append(p.undo, func() { e.restore(after, before) }, e.keepRenewal(after))
 	e.table.set(c.Address, after)
 	e.renewals.forget(after)
