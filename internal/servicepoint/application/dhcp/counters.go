@@ -3,8 +3,6 @@ package dhcp
 import (
 	"maps"
 	"sync"
-
-	"portolan/internal/wire/dhcpdata"
 )
 
 // counters count received messages, replies, and refused clients by reason, also by network.
@@ -70,13 +68,3 @@ const (
 	tooMany     = "too-many-offers"
 	journalFull = "journal-full"
 )
-
-// messageName returns the name of a message type.
-func messageName(kind uint8) string {
-	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
-		dhcpdata.BOOTP: "BOOTP"}
-	if name, ok := names[kind]; ok {
-		return name
-	}
-	return "OTHER"
-}
