@@ -50,11 +50,11 @@ var usualTimes = registrarTimes{minDelay: time.Second, maxDelay: time.Minute, ag
 // namesTick is the time between two examinations of the queues.
 const namesTick = 250 * time.Millisecond
 
-// side is one of the two kinds of records.
-type side uint8
+// nameSide is one of the two kinds of records.
+type nameSide uint8
 
 const (
-	forward side = iota
+	forward nameSide = iota
 	reverse
 )
 
@@ -85,7 +85,7 @@ type zoneQueue struct {
 
 type nameItem struct {
 	address netip.Addr
-	side    side
+	side    nameSide
 }
 
 type laterItem struct {
@@ -196,7 +196,7 @@ func (r *registrar) adopt(l *lease) error {
 			continue
 		}
 		sent[s] = &n
-		entry, err := nameEntry{l.address, side(s), &n}.encode(nameSent)
+		entry, err := nameEntry{l.address, nameSide(s), &n}.encode(nameSent)
 		if err != nil {
 			return err
 		}
@@ -346,7 +346,7 @@ func (r *registrar) enqueue(a netip.Addr) {
 		delete(r.records, a)
 		return
 	}
-	for _, s := range []side{forward, reverse} {
+	for _, s := range []nameSide{forward, reverse} {
 		t, ok := r.next(nameItem{a, s})
 		if !ok || one.queued[s] {
 			continue

@@ -9,9 +9,9 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// step is an update message (RFC 2136). If its prerequisites do not hold, the next step of the list is tried. after is sent once the
+// nameStep is an update message (RFC 2136). If its prerequisites do not hold, the next step of the list is tried. after is sent once the
 // message has succeeded; its own prerequisites may fail.
-type step struct {
+type nameStep struct {
 	message *dns.Msg
 	after   *dns.Msg
 }
@@ -71,14 +71,14 @@ func addressType(a netip.Addr) uint16 {
 
 // hostSteps returns the steps that register a name for an address (RFC 4703 section 5.3). others are further addresses of the same client
 // and name, which stay.
-func hostSteps(zone string, n *dhcpdata.Names, a netip.Addr, others []netip.Addr) (all []step) {
+func hostSteps(zone string, n *dhcpdata.Names, a netip.Addr, others []netip.Addr) (all []nameStep) {
 	own, other := guardTypes(n)
 	add := func(m updateMessage, id dhcpdata.Hex) {
 		for _, one := range append([]netip.Addr{a}, others...) {
 			m.Insert([]dns.RR{m.address(one)})
 		}
 		m.Insert([]dns.RR{m.guard(id)})
-		all = append(all, step{message: m.Msg})
+		all = append(all, nameStep{message: m.Msg})
 	}
 	replace := func(m updateMessage) {
 		m.RemoveRRset(m.set(addressType(a)))
@@ -120,7 +120,7 @@ func hostSteps(zone string, n *dhcpdata.Names, a netip.Addr, others []netip.Addr
 
 // hostRemoval returns the steps that remove an address of a name, and then the guard record of a name without addresses (RFC 4703 section
 // 5.5). Records of another client stay.
-func hostRemoval(zone string, n *dhcpdata.Names, a netip.Addr) (all []step) {
+func hostRemoval(zone string, n *dhcpdata.Names, a netip.Addr) (all []nameStep) {
 	own, _ := guardTypes(n)
 	remove := func(require func(m updateMessage)) {
 		first, second := newMessage(zone, n), newMessage(zone, n)
@@ -133,7 +133,7 @@ func hostRemoval(zone string, n *dhcpdata.Names, a netip.Addr) (all []step) {
 			}
 		}
 		second.RemoveRRset(second.set(own))
-		all = append(all, step{first.Msg, second.Msg})
+		all = append(all, nameStep{first.Msg, second.Msg})
 	}
 	if n.Overwrite {
 		remove(func(updateMessage) {})
@@ -146,19 +146,19 @@ func hostRemoval(zone string, n *dhcpdata.Names, a netip.Addr) (all []step) {
 }
 
 // pointerSteps returns the step that registers the PTR record of an address.
-func pointerSteps(zone string, n *dhcpdata.Names) []step {
+func pointerSteps(zone string, n *dhcpdata.Names) []nameStep {
 	m := newMessage(zone, n)
 	m.RemoveRRset([]dns.RR{pointer(n)})
 	m.Insert([]dns.RR{pointer(n)})
-	return []step{{message: m.Msg}}
+	return []nameStep{{message: m.Msg}}
 }
 
 // pointerRemoval returns the step that removes the PTR record of an address, if it still has the name.
-func pointerRemoval(zone string, n *dhcpdata.Names) []step {
+func pointerRemoval(zone string, n *dhcpdata.Names) []nameStep {
 	m := newMessage(zone, n)
 	m.Used([]dns.RR{pointer(n)})
 	m.RemoveRRset([]dns.RR{pointer(n)})
-	return []step{{message: m.Msg}}
+	return []nameStep{{message: m.Msg}}
 }
 
 func pointer(n *dhcpdata.Names) dns.RR {

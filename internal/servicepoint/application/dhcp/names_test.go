@@ -522,7 +522,7 @@ func TestStoredNames(t *testing.T) {
 	var entries [][]byte
 	for n := range byte(3) {
 		for _, kind := range []byte{nameSent, nameAdded, nameGone}[:3-n%2] {
-			e, err := nameEntry{netip.AddrFrom4([4]byte{10, 0, 0, n}), side(n % 2), l.names}.encode(kind)
+			e, err := nameEntry{netip.AddrFrom4([4]byte{10, 0, 0, n}), nameSide(n % 2), l.names}.encode(kind)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ const (
 // nameEntry is an entry of the journal of names after its kind.
 type nameEntry struct {
 	Address netip.Addr      `json:"a"`
-	Side    side            `json:"s,omitempty"`
+	Side    nameSide        `json:"s,omitempty"`
 	Names   *dhcpdata.Names `json:"n,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func (r *registrar) writeCheckpoint() error {
 	var failed error
 	r.mu.Lock()
 	for a, one := range r.records {
-		for _, s := range []side{forward, reverse} {
+		for _, s := range []nameSide{forward, reverse} {
 			if one.sent[s] == nil {
 				continue
 			}
@@ -204,7 +204,7 @@ func (r *registrar) putBack(q *zoneQueue, tasks []nameTask, err error) error {
 }
 
 // steps returns the messages of a task.
-func (t *nameTask) steps() []step {
+func (t *nameTask) steps() []nameStep {
 	switch {
 	case t.side == forward && t.remove:
 		return hostRemoval(t.zone.Name, t.names, t.address)
