@@ -16,11 +16,12 @@ import (
 )
 
 type dhcpCommand struct {
-	Leases  dhcpLeasesCommand  `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
-	History dhcpHistoryCommand `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List who had an address, or what a client had."`
-	Explain dhcpExplainCommand `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Show what a client would get, and why."`
-	Release dhcpReleaseCommand `cmd:"" example:"portolan dhcp release 10.1.0.20" help:"End the lease of an address, or make an abandoned address free."`
-	Reserve dhcpReserveCommand `cmd:"" example:"portolan dhcp reserve 10.1.0.20" help:"Reserve an address for the client that has it."`
+	Leases   dhcpLeasesCommand   `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
+	History  dhcpHistoryCommand  `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List who had an address, or what a client had."`
+	Explain  dhcpExplainCommand  `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Show what a client would get, and why."`
+	Release  dhcpReleaseCommand  `cmd:"" example:"portolan dhcp release 10.1.0.20" help:"End the lease of an address, or make an abandoned address free."`
+	Failover dhcpFailoverCommand `cmd:"" help:"Show failover pairs, and declare a partner down."`
+	Reserve  dhcpReserveCommand  `cmd:"" example:"portolan dhcp reserve 10.1.0.20" help:"Reserve an address for the client that has it."`
 }
 
 // lease is a lease, or a span.

@@ -234,6 +234,42 @@ export type DHCPForwardZone = {
   zoneAbsoluteName: string | null
 }
 
+/** DHCPPartner is a failover pair of a DHCP server, as the server reports it. */
+export type DHCPPartner = {
+  id: number
+  type: "DHCPPartner"
+  name: string | null
+  _links?: Links
+  clockDifference: number
+  configuration: Ref | null
+  conflicts: number
+  connected: boolean
+  keyFingerprint: string | null
+  lastContactDateTime: string | null
+  mclt: number
+  partner: Ref | null
+  pendingUpdates: number
+  reportDateTime: string | null
+  state: string | null
+  stateDateTime: string | null
+  userDefinedFields: any
+}
+
+/** DHCPPartnerAction is a declaration of a user about the failover partner of a server. */
+export type DHCPPartnerAction = {
+  id: number
+  type: "DHCPPartnerAction"
+  name: string | null
+  _links?: Links
+  action: "PARTNER_DOWN"
+  configuration: Ref | null
+  creationDateTime: string | null
+  force: boolean
+  partner: Ref
+  state: "PENDING" | "DECLARED" | "DONE" | "NO_EFFECT" | null
+  userDefinedFields: any
+}
+
 /** DHCPReverseZone defines the servers for updates of the names of addresses in a prefix. */
 export type DHCPReverseZone = {
   id: number

@@ -238,6 +238,42 @@ DHCPForwardZone = TypedDict("DHCPForwardZone", {
 DHCPForwardZone.__doc__ = "DHCPForwardZone defines the servers for updates of client names in a zone."
 
 
+DHCPPartner = TypedDict("DHCPPartner", {
+    "id": int,
+    "type": Literal["DHCPPartner"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "partner": Optional[Dict[str, Any]],
+    "state": Optional[str],
+    "stateDateTime": Optional[str],
+    "connected": bool,
+    "lastContactDateTime": Optional[str],
+    "reportDateTime": Optional[str],
+    "clockDifference": int,
+    "pendingUpdates": int,
+    "conflicts": int,
+    "mclt": int,
+    "keyFingerprint": Optional[str],
+}, total=False)
+DHCPPartner.__doc__ = "DHCPPartner is a failover pair of a DHCP server, as the server reports it."
+
+
+DHCPPartnerAction = TypedDict("DHCPPartnerAction", {
+    "id": int,
+    "type": Literal["DHCPPartnerAction"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "partner": Dict[str, Any],
+    "action": Literal["PARTNER_DOWN"],
+    "force": bool,
+    "state": Optional[Literal["PENDING", "DECLARED", "DONE", "NO_EFFECT"]],
+    "creationDateTime": Optional[str],
+}, total=False)
+DHCPPartnerAction.__doc__ = "DHCPPartnerAction is a declaration of a user about the failover partner of a server."
+
+
 DHCPReverseZone = TypedDict("DHCPReverseZone", {
     "id": int,
     "type": Literal["DHCPReverseZone"],

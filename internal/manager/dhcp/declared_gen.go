@@ -10,6 +10,7 @@ func Register(r *resource.Registry) {
 	registerLeases(r)
 	registerLeaseActions(r)
 	registerMACPools(r)
+	registerPartners(r)
 	registerZoneGroups(r)
 	r.Describe(descriptions)
 }
@@ -19,6 +20,26 @@ var descriptions = map[string]string{
 	"DHCPForwardZone":                              "DHCPForwardZone defines the servers for updates of client names in a zone.",
 	"DHCPForwardZone.zone":                         "zone is the zone, by id or by absoluteName. It is null for a zone that is not managed here; zoneAbsoluteName contains its name.",
 	"DHCPForwardZone.zoneAbsoluteName":             "zoneAbsoluteName is the name of a zone that is not managed here. It is null if zone is set.",
+	"DHCPPartner":                                  "DHCPPartner is a failover pair of a DHCP server, as the server reports it.",
+	"DHCPPartner.clockDifference":                  "clockDifference is the clock of the partner minus that of the server, in milliseconds.",
+	"DHCPPartner.configuration":                    "configuration is the configuration that contains the server.",
+	"DHCPPartner.conflicts":                        "conflicts is the number of addresses that both servers had leased, since the start of the server.",
+	"DHCPPartner.connected":                        "connected reports whether the servers are connected.",
+	"DHCPPartner.keyFingerprint":                   "keyFingerprint is the SHA-256 of the public key of the server, which the partner requires.",
+	"DHCPPartner.lastContactDateTime":              "lastContactDateTime is the time of the last message of the partner, by the clock of the server.",
+	"DHCPPartner.mclt":                             "mclt is the maximum client lead time in seconds.",
+	"DHCPPartner.partner":                          "partner is the server of the partner.",
+	"DHCPPartner.pendingUpdates":                   "pendingUpdates is the number of records that the partner has not acknowledged.",
+	"DHCPPartner.reportDateTime":                   "reportDateTime is the time of the last report of the server. A server reports every 20 seconds.",
+	"DHCPPartner.state":                            "state is the state of the server in the pair (RFC 8156), such as NORMAL, COMMUNICATIONS-INTERRUPTED, PARTNER-DOWN or RECOVER.",
+	"DHCPPartner.stateDateTime":                    "stateDateTime is the time when the state began, by the clock of the server.",
+	"DHCPPartnerAction":                            "DHCPPartnerAction is a declaration of a user about the failover partner of a server.",
+	"DHCPPartnerAction.action":                     "action is the declaration: PARTNER_DOWN states that the partner does not run. The server then uses the addresses of the partner too, after the maximum client lead time.",
+	"DHCPPartnerAction.configuration":              "configuration is the configuration that contains the server.",
+	"DHCPPartnerAction.creationDateTime":           "creationDateTime is the time of the request.",
+	"DHCPPartnerAction.force":                      "force accepts the declaration although the partner reports to the manager, or the server has lost its leases. Two clients may then have the same address.",
+	"DHCPPartnerAction.partner":                    "partner is the server of the partner.",
+	"DHCPPartnerAction.state":                      "state is PENDING until the server has followed the declaration, and DECLARED until it has met its partner again, DONE afterwards. It is NO_EFFECT if the servers were connected.",
 	"DHCPReverseZone":                              "DHCPReverseZone defines the servers for updates of the names of addresses in a prefix.",
 	"DHCPReverseZone.prefix":                       "prefix is the block or network, by id or by range. It is null for a prefix that is not managed here; prefixRange contains its range.",
 	"DHCPReverseZone.prefixRange":                  "prefixRange is a prefix that is not managed here. It is null if prefix is set.",

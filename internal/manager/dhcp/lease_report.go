@@ -131,6 +131,8 @@ func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
 		return len(all), nil
 	case r.Snapshot != nil:
 		return 0, w.takeSnapshot(r)
+	case r.Pair != nil:
+		return 0, w.pair(r.Pair)
 	}
 	c, changes := changeOf(r.Event, time.UnixMilli(r.At))
 	if changes {

@@ -51,8 +51,9 @@ type compiler struct {
 
 	units    map[string][]dhcpdata.Item
 	findings []finding
-	// networks are the served networks with their options, for the validation.
+	// networks are the served networks with their options, for the validation. pairs are the failover pairs by the id of the partner.
 	networks []*servedNetwork
+	pairs    map[int64]dhcpdata.Pair
 }
 
 // roleInterface is an interface of a server.
@@ -66,6 +67,7 @@ type servedNetwork struct {
 	row    *store.Resource
 	role   *serverconfig.DHCPDeploymentRole
 	shared int64
+	pair   int64
 	pools  int
 	// values are the client options and the service options in effect for the whole network.
 	values map[string]chosen
@@ -107,6 +109,7 @@ func (c *compiler) init() {
 	c.definitions, c.vendors = map[int64]serverconfig.Definition{}, map[int64]string{}
 	c.classes, c.macPools = map[string]int64{}, map[string]int64{}
 	c.macs, c.identifiers = map[int64]string{}, map[int64]string{}
+	c.pairs = map[int64]dhcpdata.Pair{}
 	c.orders, c.units = map[int64][]dhcpdata.Order{}, map[string][]dhcpdata.Item{}
 }
 
@@ -343,7 +346,7 @@ func (c *compiler) interfaceOf(role *serverconfig.DHCPDeploymentRole) (at roleIn
 		if one := c.interfaces[i.ID]; one.server == c.server.ID && kind == "" {
 			at, kind = one, i.Kind
 		}
-		paired = paired || i.Kind == "SECONDARY"
+		paired = paired || i.Kind == serverconfig.RoleSecondary
 	}
 	return at, kind, paired
 }
@@ -396,16 +399,18 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 	if kind == "" {
 		return nil
 	}
+	pair := int64(0)
 	if paired {
-		c.fail("the role of %s %s has a SECONDARY interface: failover pairs are not supported yet", row.Type, c.label(row))
-		return nil
+		if pair, err = c.pairOf(role, row); err != nil || pair == 0 {
+			return err
+		}
 	}
 	prefix, whole := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}.Prefix()
 	if !whole {
 		return fmt.Errorf("network %d is not a prefix", row.ID)
 	}
-	x := dhcpdata.Network{ID: row.ID, Name: row.Name, Prefix: prefix, Identifier: at.v4}
-	n := &servedNetwork{row: row, role: role}
+	x := dhcpdata.Network{ID: row.ID, Name: row.Name, Prefix: prefix, Identifier: at.v4, Pair: pair}
+	n := &servedNetwork{row: row, role: role, pair: pair}
 	if c.v6 {
 		x.Identifier = at.v6
 	}

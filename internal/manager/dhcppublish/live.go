@@ -54,7 +54,7 @@ func (l *liveChanges) deployedUnits(tx *store.Tx) (map[string]bool, error) {
 }
 
 func (l *liveChanges) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}}
+	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}, servers: map[int64]bool{}}
 }
 
 // liveFollower collects the networks and MAC pools that a transaction changes. The value of a network is true if its change is deployed
@@ -64,11 +64,14 @@ type liveFollower struct {
 	tx       *store.Tx
 	networks map[int64]bool
 	pools    map[int64]bool
-	parents  []int64
+	// servers are those with changed failover pairs.
+	servers map[int64]bool
+	parents []int64
 }
 
 // Changed collects a change.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
+	f.pairsChanged(before, after)
 	for _, r := range []*store.Resource{before, after} {
 		if r == nil {
 			continue
@@ -102,7 +105,7 @@ func (f *liveFollower) collect(network int64) {
 
 // BeforeCommit queues the changes of deployed content.
 func (f *liveFollower) BeforeCommit() error {
-	if len(f.networks)+len(f.pools)+len(f.parents) == 0 {
+	if len(f.networks)+len(f.pools)+len(f.parents)+len(f.servers) == 0 {
 		return nil
 	}
 	units, err := f.live.deployedUnits(f.tx)
@@ -119,6 +122,11 @@ func (f *liveFollower) BeforeCommit() error {
 			if err := f.queue(id, f.networks[id]); err != nil {
 				return err
 			}
+		}
+	}
+	for _, id := range sortedKeys(f.servers) {
+		if err := f.queue(id, true); err != nil {
+			return err
 		}
 	}
 	for _, id := range sortedKeys(f.pools) {
@@ -320,6 +328,9 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 		return nil, err
 	}
 	unit := dhcpdata.NetworkUnit(id)
+	if row.Collection == "servers" {
+		return l.deployPairs(tx, row)
+	}
 	if row.Collection == "macPools" {
 		unit = dhcpdata.MACPoolUnit(id)
 	}
@@ -368,6 +379,15 @@ func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server i
 	if len(items) == 0 && len(faults) == 0 { // the server has no role for it any more, which only a deployment changes
 		return "", nil
 	}
+	before, err := unitsOf(tx, server, unit)
+	if err != nil {
+		return "", err
+	}
+	if same, err := samePair(before[unit], items); err != nil {
+		return "", err
+	} else if !same {
+		faults = append(faults, "its role has another failover pair: run a full deployment")
+	}
 	var after *dhcpdata.Unit
 	if len(faults) == 0 {
 		if after, err = dhcpdata.EncodeUnit(unit, items...); err != nil {
@@ -378,10 +398,6 @@ func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server i
 		return "", event.Add(tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: ServiceV4, SourceName: row.Name,
 			Message: fmt.Sprintf("The change of %s %s was not deployed to server %s: %s", row.Type, c.label(row), at.Name,
 				strings.Join(faults[:min(len(faults), 3)], "; "))}, row.ID)
-	}
-	before, err := unitsOf(tx, server, unit)
-	if err != nil {
-		return "", err
 	}
 	number, err := storeUnits(tx, server, before, dhcpdata.Units{unit: after})
 	if err != nil || number == 0 {

@@ -249,6 +249,10 @@ func (c *compiler) addService(unit string, at int64, one chosen) {
 	case !known:
 		refuse("the server does not support it")
 		return
+	case isPairOption(one.name) && one.from.Level != dhcpdata.AtServer && one.from.Level != dhcpdata.AtServerGroup &&
+		one.from.Level != dhcpdata.AtConfiguration:
+		refuse("it is an option of a failover pair: set it at the primary server")
+		return
 	case described.Effect == "":
 		refuse("it has no effect: %s", described.Refusal)
 		return

@@ -169,6 +169,9 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 			}
 		}
 	}
+	if err := c.keepPairs(before, after); err != nil {
+		return nil, err
+	}
 	for _, id := range sortedKeys(c.units) {
 		one, err := dhcpdata.EncodeUnit(id, c.units[id]...)
 		if err != nil {

@@ -55,6 +55,7 @@ func (c *compiler) validate() error {
 		maps.Copy(all, n.values)
 		c.checkTimes(n, all)
 		c.checkPermissions(n, all)
+		c.checkPair(n, all)
 		c.checkSize(n, all)
 	}
 	if !c.whole {

@@ -253,14 +253,13 @@ func (d *decider) checkClient() (Source, Reason) {
 			return s.From, BOOTPOff
 		}
 	}
-	if s := all.service("min-secs"); s != nil && d.f.Type == Discover {
-		secs := d.f.Secs
-		if secs > 255 && secs&255 == 0 && all.flag("check-secs-byte-order", false) {
-			secs >>= 8
-		}
-		if uint32(secs) < s.number {
-			return s.From, MinSecs
-		}
+	secs := d.f.Secs
+	if secs > 255 && secs&255 == 0 && all.flag("check-secs-byte-order", false) {
+		secs >>= 8
+	}
+	d.d.Secs = uint32(secs)
+	if s := all.service("min-secs"); s != nil && d.f.Type == Discover && d.d.Secs < s.number {
+		return s.From, MinSecs
 	}
 	return Source{}, Served
 }

@@ -208,6 +208,9 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 			d.note(r.source(), "address", "reserved for the client")
 			return binding{r.network, r.network.poolOf(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
+		if l, _ := d.leases.At(r.Address); l.Partner {
+			return b, r.source(), OwnedByPartner
+		}
 		d.note(r.source(), "address", "reserved for the client, and leased to another association or client")
 	}
 	pools, from, reason := d.pools(prefix, a)

@@ -66,6 +66,7 @@ const (
 	NotHolder         Reason = "not-holder"
 	IPv6OnlyPreferred Reason = "ipv6-only-preferred"
 	NoAutoConfigure   Reason = "no-address-auto-configure"
+	OwnedByPartner    Reason = "owned-by-partner"
 )
 
 // Sent is an option of a reply with the object that it comes from.
@@ -101,6 +102,10 @@ type Decision struct {
 	// LeaseTime is in seconds; Infinite for a lease without an end. Expires and Start are the times of the lease in Unix seconds.
 	LeaseTime      uint32
 	Start, Expires int64
+	// Wanted is the end of the lease without the limit of a failover pair.
+	Wanted int64
+	// Secs is the time in seconds for which the client has tried.
+	Secs uint32
 	// Ends are the addresses of other leases of the client that end with this action.
 	Ends []netip.Addr
 	// Counted are the ids of the classes and subclasses whose limit the lease counts for.

@@ -58,6 +58,8 @@ type Change6 struct {
 	// Unix seconds.
 	Preferred, Valid uint32
 	Start, Expires   int64
+	// Wanted is the end of the lease without the limit of a failover pair.
+	Wanted int64
 	// AbandonSeconds is the time that a declined address is not leased.
 	AbandonSeconds uint32
 }

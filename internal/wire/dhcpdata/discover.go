@@ -70,9 +70,13 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 		d.note(r.source(), "address", "reserved for the client")
 		return c, Source{}, Served
 	}
+	l, ok := d.leases.At(r.Address)
+	if l.Partner {
+		return choice{}, r.source(), OwnedByPartner
+	}
 	d.note(r.source(), "address", "reserved for the client, and abandoned or still leased to another one")
 	other, from, reason := d.chooseDynamic()
-	if l, ok := d.leases.At(r.Address); reason != Served && ok && l.State == Abandoned {
+	if reason != Served && ok && l.State == Abandoned {
 		c.probe = true
 		return c, Source{}, Served
 	}
@@ -267,11 +271,26 @@ func (d *decider) leaseTime(all layers, c choice) {
 	if seconds == Infinite {
 		d.d.Expires = InfiniteTime
 	}
+	d.limit(c)
 	source := Source{}
 	if from != nil {
 		source = from.From
 	}
 	d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+}
+
+// limit shortens the lease to what a failover pair allows.
+func (d *decider) limit(c choice) {
+	out := d.d
+	out.Wanted = out.Expires
+	l, ok := d.leases.(Limiter)
+	if !ok {
+		return
+	}
+	if end := l.Limit(c.network.ID, c.address, out.Client, out.Expires, d.now); end < out.Expires {
+		out.Expires, out.LeaseTime = end, uint32(min(max(end-d.now, 1), math.MaxUint32-1)) //nolint:gosec // within its limits
+		d.note(Source{}, "lease time", "the partner of the failover pair has acknowledged at most %d s", out.LeaseTime)
+	}
 }
 
 // cached reports whether a renewal comes so early that the rest of the lease is enough (dhcp-cache-threshold).

@@ -161,7 +161,7 @@ type Service struct {
 	From  Source          `json:"from"`
 }
 
-// Pair is a failover pair of this server and a partner. It is in ServerUnit.
+// Pair is a failover pair of this server and a partner. It is in ServerUnit. Its id is that of the partner's server.
 type Pair struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name,omitempty"`
@@ -171,6 +171,8 @@ type Pair struct {
 	Partner     int64          `json:"partner"`
 	PartnerName string         `json:"partnerName,omitempty"`
 	Endpoint    netip.AddrPort `json:"endpoint"`
+	// PartnerKey is the SHA-256 of the public key that the partner must have; empty while it is not known.
+	PartnerKey Hex `json:"partnerKey,omitempty"`
 	// MCLT, Override, MaxResponseDelay and AutoPartnerDown are in seconds. Split is the share of the primary of 256.
 	MCLT              uint32 `json:"mclt"`
 	Split             int    `json:"split"`
@@ -181,6 +183,8 @@ type Pair struct {
 	// PartnerDown is true if an operator declared that the partner does not run. Declaration numbers the declarations.
 	PartnerDown bool  `json:"partnerDown,omitempty"`
 	Declaration int64 `json:"declaration,omitempty"`
+	// DeclaredDown is the number of the declaration that this server does not run, at the partner: see dhcppair.Machine.
+	DeclaredDown int64 `json:"declaredDown,omitempty"`
 }
 
 // Zone is the target of updates of the names of clients. It is in ServerUnit.

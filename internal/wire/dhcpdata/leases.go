@@ -48,6 +48,14 @@ type LeaseState struct {
 	Relay []byte
 	// Ended is true for a lease that an operator has ended: the client gets a NAK, and the address is not leased until Expires.
 	Ended bool
+	// Partner is true for an address that the partner of a failover pair may have leased: the server neither leases nor refuses it.
+	Partner bool
+}
+
+// Limiter is implemented by Leases that limit the ends of leases, for failover pairs.
+type Limiter interface {
+	// Limit returns the end of a lease of an address to a client that may last until wanted.
+	Limit(network int64, a netip.Addr, client string, wanted, now int64) int64
 }
 
 // InfiniteTime is the Expires of a lease without an end, in Unix seconds.

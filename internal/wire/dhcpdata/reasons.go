@@ -27,5 +27,6 @@ func ReasonTexts() map[Reason]string {
 		NotHolder:         "The client does not hold the address.",
 		IPv6OnlyPreferred: "The client prefers IPv6 only (RFC 8925), and gets no address.",
 		NoAutoConfigure:   "The client gets no address, but the option about automatic configuration (RFC 2563).",
+		OwnedByPartner:    "The address belongs to the partner of the failover pair, which may have leased it.",
 	}
 }

@@ -333,6 +333,15 @@ func (d *decider6) change(r *result, g *grant6, action Action) {
 	if g.valid == Infinite {
 		c.Expires = InfiniteTime
 	}
+	c.Wanted = c.Expires
+	if l, ok := d.leases.(Limiter); ok {
+		if end := l.Limit(c.Network, c.Address, client, c.Expires, d.now); end < c.Expires {
+			short := uint32(min(max(end-d.now, 1), math.MaxUint32-1)) //nolint:gosec // within its limits
+			g.preferred = uint32(uint64(min(g.preferred, g.valid)) * uint64(short) / uint64(g.valid))
+			c.Expires, c.Valid, c.Preferred, g.valid = end, short, g.preferred, short
+			d.note(Source{}, "lease time", "the partner of the failover pair has acknowledged at most %d s", short)
+		}
+	}
 	if g.pool != nil {
 		c.Pool = g.pool.ID
 	}

@@ -80,7 +80,7 @@ func (d *decider) decideRequest() {
 func (d *decider) deny(kind kindOfRequest, from Source, reason Reason) {
 	authoritative := d.layers(d.candidates[0], nil, nil).flag("authoritative", false)
 	switch {
-	case reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting,
+	case reason == OwnedByPartner, reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting,
 		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.hasLease():
 		d.refuse(reason, from)
 		return
@@ -124,6 +124,9 @@ func (d *decider) examine(kind kindOfRequest, a netip.Addr) (c choice, from Sour
 	l, recorded := d.leases.At(a)
 	if recorded && l.Ended && d.holds(l) {
 		return c, n.source(), EndedByOperator
+	}
+	if recorded && l.Partner {
+		return c, n.source(), OwnedByPartner
 	}
 	if r := d.reservation(); r != nil {
 		if r.Address == a {

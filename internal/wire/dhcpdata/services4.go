@@ -3,7 +3,6 @@ package dhcpdata
 // Reasons for options that are refused.
 const (
 	withoutNames = "names of clients are not updated in DNS yet"
-	withoutPairs = "failover pairs are not served yet"
 )
 
 // services4 are the service options of DHCPv4.
@@ -56,15 +55,20 @@ var services4 = []ServiceOption{
 	{Name: "ignore-client-uids", Value: Boolean, Effect: "Clients are identified by their hardware address only."},
 	{Name: "infinite-is-reserved", Value: Boolean, Effect: "A RELEASE does not end an infinite lease."},
 	{Name: "leasequery", Value: Boolean, Refusal: "DHCPLEASEQUERY is not answered yet"},
-	{Name: "load-balance-override", Value: Number, Max: 65535, Refusal: withoutPairs},
-	{Name: "load-balance-split", Value: Number, Max: 256, Refusal: withoutPairs},
+	{Name: "load-balance-override", Value: Number, Max: 65535,
+		Effect: "Seconds after which the other server of a failover pair answers a new client (default 3)."},
+	{Name: "load-balance-split", Value: Number, Max: 256,
+		Effect: "Share of new clients, of 256, that the primary of a failover pair answers (default 128)."},
 	{Name: "log-threshold-high", Value: Number, Max: 100,
 		Effect: "A message is logged when more than this percentage of a pool is leased."},
 	{Name: "log-threshold-low", Value: Number, Max: 100, Effect: "Below this percentage of a pool, log-threshold-high is armed again."},
 	{Name: "max-lease-time", Value: Number, Min: 1, Effect: "Maximum seconds of a lease (default: default-lease-time, at least 86400)."},
-	{Name: "max-response-delay", Value: Number, Refusal: withoutPairs},
-	{Name: "max-unacked-updates", Value: Number, Refusal: withoutPairs},
-	{Name: "mclt", Value: Number, Refusal: withoutPairs},
+	{Name: "max-response-delay", Value: Number, Min: 2, Max: 3600,
+		Effect: "Seconds without a message after which the failover partner counts as not connected (default 5)."},
+	{Name: "max-unacked-updates", Value: Number, Min: 1, Max: 100_000,
+		Effect: "Maximum number of leases that are sent to the failover partner and not acknowledged (default 2000)."},
+	{Name: "mclt", Value: Number, Min: 1, Max: 604800,
+		Effect: "Maximum client lead time of a failover pair: seconds of a new lease that the partner does not know (default 3600)."},
 	{Name: "min-lease-time", Value: Number, Effect: "Minimum seconds of a lease (default 300, at most default-lease-time)."},
 	{Name: "min-secs", Value: Number, Max: 255, Effect: "A DISCOVER is answered when the secs field has reached this number."},
 	{Name: "next-server", Value: Address, Effect: "The siaddr field of replies. A name is refused."},

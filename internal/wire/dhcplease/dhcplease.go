@@ -17,7 +17,7 @@ import (
 // Stream is the kind of the records in stream.Batch. Each record is a Record in JSON.
 const Stream = stream.Leases
 
-// Record is an entry of the journal of a server. Exactly one of Event, Renewals and Snapshot is set.
+// Record is an entry of the journal of a server. Exactly one of Event, Renewals, Snapshot and Pair is set.
 type Record struct {
 	// Journal is the random id of the journal on the disk of the server. Sequence is the position in it.
 	Journal  string `json:"journal"`
@@ -27,6 +27,29 @@ type Record struct {
 	Event    *Event    `json:"event,omitempty"`
 	Renewals *Renewals `json:"renewals,omitempty"`
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Pair     *Pair     `json:"pair,omitempty"`
+}
+
+// Pair is the state of a failover pair. Times are in Unix seconds by the clock of the server.
+type Pair struct {
+	// Partner is the id of the partner's server.
+	Partner int64  `json:"partner"`
+	State   string `json:"state"`
+	Since   int64  `json:"since"`
+	// Connected reports whether the servers are connected, and Contact is the time of the last message.
+	Connected bool  `json:"connected,omitempty"`
+	Contact   int64 `json:"contact,omitempty"`
+	// SkewMillis is the clock of the partner minus that of the server.
+	SkewMillis int64 `json:"skewMillis,omitempty"`
+	// Pending is the number of records that the partner lacks. Conflicts counts the addresses that both servers had leased.
+	Pending   int64 `json:"pending,omitempty"`
+	Conflicts int64 `json:"conflicts,omitempty"`
+	// Key is the SHA-256 of the public key of the server, in hexadecimal digits.
+	Key  string `json:"key"`
+	MCLT int64  `json:"mclt"`
+	// Declaration and Downed are the numbers of the last declarations that the server has followed.
+	Declaration int64 `json:"declaration,omitempty"`
+	Downed      int64 `json:"downed,omitempty"`
 }
 
 // Kind is the kind of an event.
@@ -193,7 +216,7 @@ func Unpack(packed []byte) (all []Renewal, err error) {
 // Check returns a problem if the record is invalid.
 func (r Record) Check() error {
 	set := 0
-	for _, given := range []bool{r.Event != nil, r.Renewals != nil, r.Snapshot != nil} {
+	for _, given := range []bool{r.Event != nil, r.Renewals != nil, r.Snapshot != nil, r.Pair != nil} {
 		if given {
 			set++
 		}
@@ -204,10 +227,15 @@ func (r Record) Check() error {
 	case r.Sequence == 0:
 		return problem.Invalid("sequence", "must be at least 1")
 	case set != 1:
-		return problem.Invalid("event", "exactly one of event, renewals and snapshot is required")
+		return problem.Invalid("event", "exactly one of event, renewals, snapshot and pair is required")
 	case r.Renewals != nil:
 		if _, err := Unpack(r.Renewals.Packed); err != nil {
 			return problem.Invalid("renewals.packed", "%v", err)
+		}
+		return nil
+	case r.Pair != nil:
+		if r.Pair.Partner <= 0 || len(r.Pair.Key) != 64 || len(r.Pair.State) > 64 {
+			return problem.Invalid("pair", "the state of a pair is invalid")
 		}
 		return nil
 	case r.Snapshot != nil:

@@ -25,6 +25,9 @@ type Configuration struct {
 	Listen6 []string `json:"listen6,omitempty"`
 	// Rate limits the messages per second of a client and of a relay.
 	Rate Rate `json:"rate,omitzero"`
+	// ListenPair is the address and port for failover partners; empty means port 647 of all addresses. It is used only while a partner is the
+	// primary of a pair.
+	ListenPair string `json:"listenPair,omitempty"`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
 	Metrics string `json:"metrics"`
 }
@@ -52,7 +55,7 @@ func Kind(dir string) application.Kind {
 			if err != nil {
 				return nil
 			}
-			return slices.Concat(c.Listen, c.Listen6, strings.Fields(c.Metrics))
+			return slices.Concat(c.Listen, c.Listen6, strings.Fields(c.ListenPair), strings.Fields(c.Metrics))
 		}},
 		New: func(log *slog.Logger) application.Application { return newService(dir, log) }}
 }
@@ -100,6 +103,11 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	for field, limit := range map[string]uint32{"perRelay": c.Rate.PerRelay, "perClient": c.Rate.PerClient} {
 		if limit > maxRate {
 			return c, bad("rate."+field, "must be at most %d messages per second", maxRate)
+		}
+	}
+	if c.ListenPair != "" {
+		if a, err := netip.ParseAddrPort(c.ListenPair); err != nil || a.Addr().Zone() != "" || a.Port() == 0 {
+			return c, bad("listenPair", "%q is not an address and port", c.ListenPair)
 		}
 	}
 	if c.Metrics != "" {

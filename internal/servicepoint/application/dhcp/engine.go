@@ -11,6 +11,7 @@ import (
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/dhcppair"
 )
 
 // engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets.
@@ -37,6 +38,19 @@ type engine struct {
 	performed map[int64]bool
 	snapshot  int64
 	renewals  renewals
+	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
+	pairs    map[int64]*pair
+	statuses map[int64]dhcppair.Status
+	// damaged is true if the journal has lost records. key identifies the server to its partners; it is nil before the first pair.
+	damaged bool
+	key     *pairKey
+	dir     string
+	id      string
+	// pairListener accepts partners at pairAddress, which is empty before the configuration. pairFailure is the reason why it does not. id
+	// identifies the journal.
+	pairListener *pairListener
+	pairAddress  string
+	pairFailure  string
 }
 
 // content is the content in use.
@@ -74,13 +88,15 @@ const (
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
-		commits: make(chan commit, maxCommits), stop: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{}}
+		commits: make(chan commit, maxCommits), stop: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
+		pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
+	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
 	if j == nil {
 		return nil, nil, err
 	}
-	e.journal = j
+	e.journal, e.damaged = j, err != nil
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
@@ -94,6 +110,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 // close stops the engine after the pending commits.
 func (e *engine) close() error {
 	close(e.stop)
+	e.closePairs()
 	e.tasks.Wait()
 	e.writeDigests()
 	return e.journal.close()
@@ -117,8 +134,11 @@ const maxProbed = 3
 func (e *engine) decide(r *request, probed int) {
 	c := e.content.Load().compiled
 	e.mu.Lock()
-	d := dhcpdata.Decide(c, &r.facts, e.table, e.clock.now())
-	reason, sendsNow := e.carryOut(r, d, probed)
+	d := dhcpdata.Decide(c, &r.facts, e.leasesFor(c), e.clock.now())
+	reason, sendsNow := e.refusesPaired(c, r, d), false
+	if reason == "" {
+		reason, sendsNow = e.carryOut(r, d, probed)
+	}
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
@@ -156,7 +176,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 		e.table.withdraw(d.Client)
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
-		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
+		if s := e.table.slots[d.Address]; s != nil && s.lease != nil && s.lease.state == dhcpdata.Leased {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
 	}
@@ -218,6 +238,7 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 
 // change stores a change of a lease that needs no reply. The caller holds mu.
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
+	e.pairEnd(before, after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
 	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() { e.restore(after, before) }, done: func() {}}
@@ -251,6 +272,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	if s := e.table.slots[d.Address]; s != nil {
 		before = s.lease
 	}
+	e.pairGrant(before, l, d.Wanted)
 	entry, renews := e.entryOf(before, l)
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
@@ -263,6 +285,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 			continue
 		}
 		old, end := s.lease, freed(s.lease, e.clock.now())
+		e.pairEnd(old, end)
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
@@ -278,7 +301,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	select {
 	case e.commits <- c:
 		e.renewals.forget(l)
-		if entry[0] == entryRenewal {
+		if entry[0] == entryRenewal || entry[0] == entryPairedRenewal {
 			e.renewals.add(l)
 		}
 		return ""
@@ -302,6 +325,9 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	}
 	if before.holder.same(l.holder) {
 		l.holder = before.holder // shared, to save memory
+	}
+	if l.pair != nil {
+		return pairedRenewal(l), true
 	}
 	return renewal(l), true
 }
@@ -333,7 +359,11 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
+	var err error
+	if len(entries) > 0 {
+		err = e.journal.append(entries)
+	}
+	if err != nil {
 		e.mu.Lock()
 		for i := len(group) - 1; i >= 0; i-- {
 			group[i].undo()
@@ -345,7 +375,7 @@ func (e *engine) commitGroup(group []commit) {
 		e.counters.refuse(0, journalFull)
 		return
 	}
-	if e.full.Swap(false) {
+	if len(entries) > 0 && e.full.Swap(false) {
 		e.log.Info("lease journal write succeeded again")
 	}
 	e.mu.Lock()
@@ -403,6 +433,7 @@ func (e *engine) tick() {
 			e.writeDigests()
 		case wall := <-ticker.C:
 			e.expire()
+			e.tickPairs()
 			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
 				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
@@ -426,6 +457,9 @@ func (e *engine) expire() {
 		e.table.dropExpired()
 		all := e.table.expired(maxExpired)
 		for _, l := range all {
+			if e.pairExpire(l) {
+				continue
+			}
 			kind := dhcplease.Expire
 			if l.state == dhcpdata.Abandoned {
 				kind = dhcplease.Clear
@@ -437,77 +471,6 @@ func (e *engine) expire() {
 			return
 		}
 	}
-}
-
-// writeDigests stores the renewals since the last digest for the manager.
-func (e *engine) writeDigests() {
-	e.mu.Lock()
-	pending := e.renewals
-	e.renewals = renewals{}
-	e.mu.Unlock()
-	entries, err := pending.digests()
-	if err == nil && len(entries) > 0 {
-		err = e.journal.append(entries)
-	}
-	if err == nil {
-		return
-	}
-	e.log.Error("lease digest failed", "error", err)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for network, all := range pending {
-		for a, expires := range all {
-			if e.renewals[network] == nil {
-				e.renewals[network] = map[netip.Addr]int64{}
-			}
-			if _, newer := e.renewals[network][a]; !newer {
-				e.renewals[network][a] = expires
-			}
-		}
-	}
-}
-
-// writeCheckpoint writes all leases to a checkpoint. Leases that change meanwhile have records after it.
-func (e *engine) writeCheckpoint() error {
-	e.writeDigests() // the renewals before the checkpoint are not replayed
-	number := e.journal.last.Load()
-	e.mu.Lock()
-	addresses := make([]netip.Addr, 0, len(e.table.slots))
-	for a, s := range e.table.slots {
-		if s.lease != nil {
-			addresses = append(addresses, a)
-		}
-	}
-	orders := make([]int64, 0, len(e.performed))
-	for id := range e.performed {
-		orders = append(orders, id)
-	}
-	e.mu.Unlock()
-	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
-		for _, id := range orders {
-			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {
-				return err
-			}
-		}
-		for at := 0; at < len(addresses); at += checkpointStep {
-			var entries [][]byte
-			e.mu.Lock()
-			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
-				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
-					e.table.set(a, nil)
-				} else if s != nil && s.lease != nil {
-					entries = append(entries, s.lease.append([]byte{entryLease}))
-				}
-			}
-			e.mu.Unlock()
-			for _, one := range entries {
-				if err := add(one); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 }
 
 func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

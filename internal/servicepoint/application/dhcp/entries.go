@@ -21,6 +21,11 @@ const (
 	// entryLease is a lease, and entryOrder a performed order, in a checkpoint.
 	entryLease = 'L'
 	entryOrder = 'O'
+	// entryPairedRenewal is a renewal of a lease of a failover pair. entryPair is the status of a pair, and entryPairReport what the manager
+	// learns about it; both are JSON.
+	entryPairedRenewal = 'P'
+	entryPair          = 'F'
+	entryPairReport    = 'G'
 )
 
 // kinds are the kinds of events by their index in the journal.
@@ -116,6 +121,11 @@ func (e *engine) applyEntry(entry []byte) error {
 			return err
 		}
 		e.snapshot = max(e.snapshot, part.Requested)
+	case entryPairedRenewal:
+		return e.applyPairedRenewal(text)
+	case entryPair:
+		return e.applyPair(text)
+	case entryPairReport:
 	case entryOrder:
 		r := &reader{text: text}
 		e.performed[int64(r.number())] = true

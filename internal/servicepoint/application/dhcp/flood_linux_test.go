@@ -17,14 +17,14 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
-// holding is a client with a lease.
-type holding struct {
+// leaseholder is a client with a lease.
+type leaseholder struct {
 	mac     net.HardwareAddr
 	address netip.Addr
 }
 
 // renewal returns a renewal in octets.
-func (h holding) renewal(t *testing.T, transaction uint32) []byte {
+func (h leaseholder) renewal(t *testing.T, transaction uint32) []byte {
 	t.Helper()
 	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithHwAddr(h.mac),
 		dhcpv4.WithClientIP(h.address.AsSlice()))
@@ -95,11 +95,11 @@ func TestFloodOfDiscovers(t *testing.T) {
 	dir, address := t.TempDir(), freeport.For(t).String()
 	c := child(t, dir, units(t, noPing, option("dhcp-cache-threshold", 0)), fmt.Sprintf(`{"listen":[%q]}`, address))
 	one := dial(t, address, 0)
-	var all []holding
+	var all []leaseholder
 	acknowledged := map[string]string{}
 	for n := range holders {
 		one.mac = net.HardwareAddr{2, 8, 0, 0, byte(n >> 8), byte(n)}
-		all = append(all, holding{one.mac, netip.MustParseAddr(one.lease())})
+		all = append(all, leaseholder{one.mac, netip.MustParseAddr(one.lease())})
 		acknowledged[one.mac.String()] = all[n].address.String()
 	}
 	before := resident(t, c.Process.Pid)

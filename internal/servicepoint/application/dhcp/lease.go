@@ -25,6 +25,8 @@ type lease struct {
 	holder  *holder
 	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
 	unstored bool
+	// pair is nil for the lease of a network without a failover pair.
+	pair *pairing
 }
 
 // holder is the client of a lease, as its last request described it.
@@ -103,7 +105,7 @@ func (l *lease) append(to []byte) []byte {
 	for _, id := range l.counted {
 		to = binary.AppendUvarint(to, uint64(id))
 	}
-	return to
+	return l.pair.append(to)
 }
 
 // errLease reports a lease in the journal that cannot be read.
@@ -159,6 +161,7 @@ func readLease(text []byte) (*lease, error) {
 	for n := r.number(); n > 0 && r.err == nil; n-- {
 		l.counted = append(l.counted, int64(r.number()))
 	}
+	l.pair = r.pairing()
 	switch {
 	case r.err != nil:
 		return nil, r.err

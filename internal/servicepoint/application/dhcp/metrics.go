@@ -75,7 +75,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric} {
+	for _, one := range append(pairMetrics(), receivedMetric, sentMetric, refusedMetric, leasesMetric, usedMetric, pendingMetric) {
 		to <- one
 	}
 }
@@ -94,6 +94,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	for id, n := range d.ranges {
 		to <- prometheus.MustNewConstMetric(usedMetric, prometheus.GaugeValue, float64(n), fmt.Sprint(id))
 	}
+	collectPairs(to, d.Pairs)
 	to <- prometheus.MustNewConstMetric(pendingMetric, prometheus.GaugeValue, float64(len(c.s.engine.commits)))
 }
 
@@ -110,7 +111,9 @@ type diagnostics struct {
 	RefusedByNetwork map[int64]map[string]int64 `json:"refusedByNetwork,omitempty"`
 	// Interfaces are the interfaces whose clients are served without a relay.
 	Interfaces []string `json:"interfaces"`
-	ranges     map[int64]uint64
+	// Pairs are the failover pairs.
+	Pairs  []pairDiagnostics `json:"pairs,omitempty"`
+	ranges map[int64]uint64
 }
 
 // maxShownNetworks is the maximum number of networks in the diagnostics, so that they fit into a report.
@@ -136,6 +139,7 @@ func (s *service) Diagnostics() any {
 
 func (s *service) diagnose() diagnostics {
 	d := diagnostics{Revision: s.engine.revision(), Addresses: map[string]int64{}, Interfaces: []string{}, ranges: map[int64]uint64{}}
+	d.Pairs = s.engine.pairStates()
 	d.Received, d.Sent, d.Refused, d.RefusedByNetwork = s.engine.counters.copy()
 	s.engine.mu.Lock()
 	for id, p := range s.engine.table.pools {

@@ -104,6 +104,7 @@ func (s *service) open(dir string) error {
 	if s.damaged != nil {
 		s.log.Error("lease journal damaged", "error", s.damaged)
 	}
+	s.engine.id = id
 	s.log.Info("leases read", "addresses", len(s.engine.table.slots), "millis", time.Since(started).Milliseconds())
 	s.reports = newReports(s.engine, id)
 	return nil
@@ -178,6 +179,7 @@ func (s *service) Configure(text json.RawMessage) error {
 		}
 	}
 	s.choosePrimary()
+	s.engine.setPairAddress(c.ListenPair)
 	s.replace6(c, opened6)
 	s.configuration, s.configured = c, true
 	s.limiter.set(c.Rate)
@@ -249,6 +251,7 @@ func (s *service) Health() (conditions []string) {
 	if s.engine.full.Load() {
 		conditions = append(conditions, "leases cannot be written to the disk: no client gets an address")
 	}
+	conditions = append(conditions, s.engine.pairConditions()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.configured {

@@ -21,6 +21,8 @@ type table struct {
 	pools    map[int64]*poolState
 	members  map[int64]int
 	offers   offers
+	// owns reports whether the server may lease the free address of a lease of a failover pair to any client.
+	owns func(l *lease) bool
 }
 
 // slot is an address. lease is nil for one that was offered and never leased.
@@ -51,7 +53,7 @@ type poolState struct {
 
 func newTable(now func() int64) *table {
 	return &table{now: now, slots: map[netip.Addr]*slot{}, clients: map[string][]*slot{}, hardware: map[string][]*slot{},
-		pools: map[int64]*poolState{}, members: map[int64]int{}, offers: newOffers()}
+		pools: map[int64]*poolState{}, members: map[int64]int{}, offers: newOffers(), owns: func(*lease) bool { return true }}
 }
 
 func (t *table) pool(id int64) *poolState {
@@ -119,7 +121,7 @@ func (t *table) link(s *slot) {
 	if s.offer == nil {
 		t.list(s, false)
 	}
-	if l.state != dhcpdata.Free && l.expires < dhcpdata.InfiniteTime {
+	if (l.state != dhcpdata.Free || l.isHeld()) && l.expires < dhcpdata.InfiniteTime {
 		heap.Push(&t.expiry, s)
 	}
 }
@@ -133,6 +135,9 @@ func (t *table) list(s *slot, front bool) {
 	case dhcpdata.Abandoned:
 		s.in = &p.abandoned
 	case dhcpdata.Free, dhcpdata.Offered:
+		if !t.owns(s.lease) {
+			return
+		}
 		s.in = &p.free
 	}
 	p.exhausted = false

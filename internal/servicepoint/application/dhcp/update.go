@@ -34,6 +34,7 @@ func (e *engine) takeContent(in io.Reader) error {
 			e.table.resetCursor(pool)
 		}
 	}
+	e.configurePairs(compiled)
 	e.performOrders(compiled)
 	wanted := compiled.Server.Snapshot
 	due := wanted > e.snapshot
@@ -156,10 +157,21 @@ func (e *engine) record(journal string, number uint64, entry []byte) (r dhcpleas
 		if err := decodeJSON(text, r.Snapshot); err != nil {
 			return r, false, err
 		}
+	case entryPairReport:
+		r.Pair = &dhcplease.Pair{}
+		if err := decodeJSON(text, r.Pair); err != nil {
+			return r, false, err
+		}
 	default:
 		return r, false, nil
 	}
 	return r, true, nil
+}
+
+// pairReport returns the entry of a report about a failover pair.
+func pairReport(p dhcplease.Pair) ([]byte, error) {
+	text, err := json.Marshal(p)
+	return append([]byte{entryPairReport}, text...), err
 }
 
 func decodeJSON(text []byte, into any) error {

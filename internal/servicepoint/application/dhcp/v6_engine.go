@@ -21,8 +21,11 @@ type request6 struct {
 func (e *engine) handle6(r *request6) {
 	c := e.content.Load().compiled
 	e.mu.Lock()
-	d := dhcpdata.Decide6(c, &r.facts, e.table, e.clock.now())
-	reason, sendsNow := e.carryOut6(r, d)
+	d := dhcpdata.Decide6(c, &r.facts, e.leasesFor(c), e.clock.now())
+	reason, sendsNow := e.refusesPaired6(c, r, d), false
+	if reason == "" {
+		reason, sendsNow = e.carryOut6(r, d)
+	}
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
@@ -128,13 +131,14 @@ func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpd
 	if s := e.table.slots[c.Address]; s != nil {
 		before = s.lease
 	}
+	e.pairGrant(before, l, c.Wanted)
 	entry, renews := e.entryOf(before, l)
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
 	p.undo = append(p.undo, func() { e.restore(l, before) })
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
-	if e.renewals.forget(l); entry[0] == entryRenewal {
+	if e.renewals.forget(l); entry[0] == entryRenewal || entry[0] == entryPairedRenewal {
 		p.renewed = append(p.renewed, l)
 	}
 }
@@ -151,7 +155,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	var after *lease
 	kind := dhcplease.Release
 	switch {
-	case c.Action == dhcpdata.ActRelease && before == nil:
+	case c.Action == dhcpdata.ActRelease && (before == nil || before.state != dhcpdata.Leased):
 		return
 	case c.Action == dhcpdata.ActRelease:
 		after = freed(before, now)
@@ -164,6 +168,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 		}
 	}
 	p.renews = false
+	e.pairEnd(before, after)
 	p.entries = append(p.entries, event(kind, now, 0, after))
 	p.undo = append(p.undo, func() { e.restore(after, before) })
 	e.table.set(c.Address, after)
@@ -232,7 +237,7 @@ const forgetAfter6 = 30 * 86400
 
 // forgets6 reports whether a former lease of IPv6 is forgotten.
 func (e *engine) forgets6(l *lease) bool {
-	return l.address.Is6() && l.state == dhcpdata.Free && l.expires < e.clock.now()-forgetAfter6
+	return l.address.Is6() && l.state == dhcpdata.Free && l.pair == nil && l.expires < e.clock.now()-forgetAfter6
 }
 
 // send6 encodes and sends the reply of a decision.

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
+)
+
+// pairMember is a DHCP server of a failover pair.
+type pairMember struct {
+	*leaseSource
+	server, point, own string
+	id                 int64
+	units              dhcpdata.Units
+	revision           string
+}
+
+// pairOfServers creates two DHCP servers, and a role with a failover pair for a block.
+func (m *manager) pairOfServers(configuration, block string) (one, two *pairMember) {
+	m.T.Helper()
+	create := func(name string) *pairMember {
+		server, source := m.leaseServer(configuration, name)
+		p := &pairMember{leaseSource: source, server: server, id: int64Of(m.T, server)}
+		r := m.Want(200, "GET", "/api/v2/servers/"+server, "")
+		p.point = r.Text("servicePoint")
+		p.own = m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
+		m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
+		return p
+	}
+	one, two = create("dhcp1"), create("dhcp2")
+	m.ID("/api/v2/blocks/"+block+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+one.own+
+		`,"deploymentRoleInterfaceType":"PRIMARY"},{"id":`+two.own+`,"deploymentRoleInterfaceType":"SECONDARY"}]}`)
+	return one, two
+}
+
+// deploy deploys DHCPv4 to the server, and fetches its content.
+func (p *pairMember) deploy() {
+	p.m.T.Helper()
+	id := p.m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
+	apitest.Eventually(p.m.T, "the deployment waits for the service point", func() bool {
+		r := p.m.Want(200, "GET", "/api/v2/deployments/"+id, "")
+		if r.Text("state") == "FAILED" {
+			p.m.T.Fatalf("the deployment failed: %s", r.Text("message"))
+		}
+		return r.Text("percentComplete") == "90"
+	})
+	p.fetch()
+}
+
+func (p *pairMember) fetch() {
+	p.m.T.Helper()
+	var stream bytes.Buffer
+	if err := p.m.Store.View(p.m.T.Context(), func(tx *store.Tx) error {
+		stream.Reset()
+		return dhcppublish.Planner{}.Write(tx, p.point, p.revision, &stream)
+	}); err != nil {
+		p.m.T.Fatal(err)
+	}
+	revision, units, err := dhcpdata.ReadAll(&stream, p.revision, p.units)
+	if err != nil {
+		p.m.T.Fatal(err)
+	}
+	p.revision, p.units = revision, units
+}
+
+// pair returns the pair in the content of the server.
+func (p *pairMember) pair() (x dhcpdata.Pair) {
+	p.m.T.Helper()
+	p.fetch()
+	c, err := dhcpdata.Compile(p.units, nil)
+	if err != nil {
+		p.m.T.Fatal(err)
+	}
+	for _, one := range c.Pairs {
+		x = one
+	}
+	return x
+}
+
+// reports sends a report about the pair.
+func (p *pairMember) reports(r dhcplease.Pair) {
+	p.m.T.Helper()
+	r.Key, r.MCLT, r.Since = strings.Repeat("0"+p.server[len(p.server)-1:], 32), 3600, p.m.Store.Now().Unix()
+	p.send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
+}
+
+// A role with a PRIMARY and a SECONDARY interface makes a pair: each server gets the address, the key and the declarations of the other.
+func TestFailoverPair(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, block, network := m.Basics()
+	one, two := m.pairOfServers(configuration, block)
+	m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.110","splitAroundStaticAddresses":true}`)
+	m.ID("/api/v2/servers/"+one.server+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"mclt","value":600}`)
+	m.ID("/api/v2/servers/"+one.server+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"load-balance-split","value":256}`)
+	one.deploy()
+	two.deploy()
+	if x := one.pair(); !x.Primary || x.Partner != two.id || x.MCLT != 600 || x.Split != 256 || x.Override != 3 ||
+		x.Endpoint.Port() != 647 || len(x.PartnerKey) != 0 {
+		t.Errorf("the pair of the primary is %+v", x)
+	}
+	if x := two.pair(); x.Primary || x.Partner != one.id || x.MCLT != 600 || x.Split != 256 {
+		t.Errorf("the pair of the secondary is %+v", x)
+	}
+	actions := "/api/v2/servers/" + two.server + "/dhcpPartnerActions"
+	down := `{"partner":{"id":` + one.server + `},"action":"PARTNER_DOWN"}`
+	m.Refused(404, "ResourceNotFound", "has not reported", "POST", actions, down)
+
+	one.reports(dhcplease.Pair{Partner: two.id, State: "NORMAL", Connected: true})
+	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Pending: 7, SkewMillis: -1500})
+	apitest.Eventually(t, "the servers know the keys of each other", func() bool {
+		return len(one.pair().PartnerKey) == 32 && len(two.pair().PartnerKey) == 32
+	})
+	shown := m.Want(200, "GET", "/api/v2/servers/"+two.server+"/dhcpPartners", "")
+	for field, want := range map[string]string{"state": "NORMAL", "partner.id": one.server, "pendingUpdates": "7", "clockDifference": "-1500",
+		"connected": "true", "mclt": "3600"} {
+		if got := shown.Text("data.0." + field); got != want {
+			t.Errorf("%s is %q, not %q", field, got, want)
+		}
+	}
+	m.Refused(409, "ResourceConflictsWithOther", "are connected", "POST", actions, down)
+	two.reports(dhcplease.Pair{Partner: one.id, State: "COMMUNICATIONS-INTERRUPTED"})
+	m.Refused(409, "ResourceConflictsWithOther", "set force", "POST", actions, down)
+	m.Want(200, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`, "x-portolan-dry-run: true")
+	action := m.Want(201, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`)
+	id := int64Of(t, action.Text("id"))
+	apitest.Eventually(t, "both servers learn the declaration", func() bool {
+		return two.pair().PartnerDown && two.pair().Declaration == id && one.pair().DeclaredDown == id && !one.pair().PartnerDown
+	})
+	state := func(want string) {
+		t.Helper()
+		if got := m.Want(200, "GET", "/api/v2/dhcpPartnerActions/"+action.Text("id"), "").Text("state"); got != want {
+			t.Errorf("the declaration is %s, not %s", got, want)
+		}
+	}
+	state("PENDING")
+	two.reports(dhcplease.Pair{Partner: one.id, State: "PARTNER-DOWN", Declaration: id})
+	state("DECLARED")
+	apitest.Eventually(t, "the declaration is followed once", func() bool { return !two.pair().PartnerDown && one.pair().DeclaredDown == id })
+	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Declaration: id, Conflicts: 2})
+	state("DONE")
+	apitest.Eventually(t, "the declaration ends", func() bool { return one.pair().DeclaredDown == 0 })
+	events := string(m.Want(200, "GET", "/api/v2/events?limit=100&"+filter("category:'SERVER_HIGH_AVAILABILITY'"), "").Body)
+	for _, want := range []string{"Failover of DHCP server dhcp2 with dhcp1: COMMUNICATIONS-INTERRUPTED, after NORMAL.", "by force",
+		"had leased 2 addresses to different clients"} {
+		if !strings.Contains(events, want) {
+			t.Errorf("no event contains %q: %s", want, events)
+		}
+	}
+	m.Verify()
+}
+
+// A declaration needs no force if the partner has not reported for a minute.
+func TestFailoverPartnerSilent(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	configuration, _, _, block, _ := m.Basics()
+	one, two := m.pairOfServers(configuration, block)
+	one.reports(dhcplease.Pair{Partner: two.id, State: "NORMAL", Connected: true})
+	c.advance(2 * time.Minute)
+	two.reports(dhcplease.Pair{Partner: one.id, State: "COMMUNICATIONS-INTERRUPTED"})
+	actions := "/api/v2/servers/" + two.server + "/dhcpPartnerActions"
+	m.Want(201, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN"}`)
+	two.reports(dhcplease.Pair{Partner: one.id, State: "RECOVER-WAIT"})
+	m.Refused(409, "ResourceConflictsWithOther", "lacks leases", "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN"}`)
+	m.Verify()
+}
+
+// Roles and options that make no pair are refused by name.
+func TestFailoverIsRefused(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	option := m.ID("/api/v2/networks/"+p.network+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"mclt","value":600}`)
+	if got := p.fails(); !strings.Contains(got, "set it at the primary server") {
+		t.Error(got)
+	}
+	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+option, "")
+	other := m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp2","profile":"DNS_DHCP_SERVER_20",`+
+		`"interfaces":[{"managementAddress":"10.0.0.6"}]}`)
+	own := m.Want(200, "GET", "/api/v2/servers/"+p.server+"/interfaces", "").Text("data.0.id")
+	far := m.Want(200, "GET", "/api/v2/servers/"+other+"/interfaces", "").Text("data.0.id")
+	m.ID("/api/v2/networks/"+p.network+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+
+		`,"deploymentRoleInterfaceType":"PRIMARY"},{"id":`+far+`,"deploymentRoleInterfaceType":"SECONDARY"}]}`)
+	bootp := m.ID("/api/v2/networks/"+p.network+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"dynamic-bootp","value":true}`)
+	if got := p.fails(); !strings.Contains(got, "BOOTP clients of a failover pair need reservations") {
+		t.Error(got)
+	}
+	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+bootp, "")
+	m.ID("/api/v2/networks/"+p.network+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"default-lease-time","value":600}`)
+	if got := p.deploys(); !strings.Contains(got, "mclt 3600") {
+		t.Errorf("the message %s does not warn of the lead time", got)
+	}
+}
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		server, source := m.leaseServer(configuration, "pair1")
+		partner, _ := m.leaseServer(configuration, "pair2")
+		p := &pairMember{leaseSource: source, server: server}
+		p.reports(dhcplease.Pair{Partner: int64Of(m.T, partner), State: "COMMUNICATIONS-INTERRUPTED"})
+		m.Want(201, "POST", "/api/v2/servers/"+server+"/dhcpPartnerActions", `{"partner":{"id":`+partner+`},"action":"PARTNER_DOWN"}`)
+	})
+}

@@ -1,0 +1,409 @@
+package dhcp
+
+import (
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"time"
+
+	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/dhcppair"
+)
+
+// pair is a failover pair with a partner. The lock of the engine guards it.
+type pair struct {
+	e        *engine
+	settings dhcpdata.Pair
+	networks map[int64]bool
+	machine  *dhcppair.Machine
+	link     *pairLink
+	// stop is closed when the pair is not in the content any more.
+	stop chan struct{}
+	// since is the time when the shown state began, contact that of the last message. skew is the clock of the partner minus that of this
+	// server in milliseconds.
+	shown          string
+	since, contact int64
+	skew           int64
+	conflicts      int64
+	// tried are the times of the first messages of new clients that the partner should answer.
+	tried map[string]int64
+	// reclaimed is true after the addresses of a partner that is down became usable. needed is the time of the last request for addresses,
+	// and shared that of the last division.
+	reclaimed      bool
+	needed, shared int64
+	reported       dhcplease.Pair
+	reportedAt     int64
+}
+
+// storedPair is the entry of the journal with the status of a pair.
+type storedPair struct {
+	Partner int64           `json:"partner"`
+	Status  dhcppair.Status `json:"status"`
+}
+
+// applyPair applies the status of a pair at the start.
+func (e *engine) applyPair(text []byte) error {
+	var s storedPair
+	if err := decodeJSON(text, &s); err != nil {
+		return err
+	}
+	e.statuses[s.Partner] = s.Status
+	return nil
+}
+
+// entry returns the entry of a status.
+func (s storedPair) entry() []byte {
+	text, err := json.Marshal(s)
+	if err != nil { // it has numbers and booleans only
+		panic(err)
+	}
+	return append([]byte{entryPair}, text...)
+}
+
+// pairEntries returns the entries of all statuses for a checkpoint. The caller holds mu.
+func (e *engine) pairEntries() (all [][]byte) {
+	for id, s := range e.statuses {
+		all = append(all, storedPair{id, s}.entry())
+	}
+	return all
+}
+
+// pairOf returns the pair of a network; nil if there is none. The caller holds mu.
+func (e *engine) pairOf(network int64) *pair {
+	if len(e.pairs) == 0 {
+		return nil
+	}
+	return e.pairs[e.content.Load().compiled.PairOfNetwork(network)]
+}
+
+// owns reports whether the server may lease the free address of a lease to any client. The caller holds mu.
+func (e *engine) owns(l *lease) bool {
+	p := e.pairOf(l.network)
+	if p == nil {
+		return true
+	}
+	r := p.recordOf(l, l.address)
+	return !r.IsHeld() && r.Owner == p.side()
+}
+
+func (p *pair) side() dhcppair.Side {
+	if p.settings.Primary {
+		return dhcppair.Primary
+	}
+	return dhcppair.Secondary
+}
+
+func (p *pair) recordOf(l *lease, a netip.Addr) dhcppair.Record { return recordOf(l, a, p.side()) }
+
+// Record implements dhcppair.Records.
+func (p *pair) Record(a netip.Addr) dhcppair.Record {
+	if s := p.e.table.slots[a]; s != nil {
+		return p.recordOf(s.lease, a)
+	}
+	return dhcppair.NewRecord(a)
+}
+
+// Data implements dhcppair.Records.
+func (p *pair) Data(a netip.Addr) []byte {
+	s := p.e.table.slots[a]
+	if s == nil || s.lease == nil || s.lease.holder.client == "" {
+		return nil
+	}
+	l := *s.lease
+	l.pair = nil
+	return l.append(nil)
+}
+
+// configOf returns the settings of the machine.
+func configOf(x dhcpdata.Pair) dhcppair.Config {
+	c := dhcppair.Config{MCLT: int64(x.MCLT), Split: x.Split, Override: int64(x.Override), MaxUnacked: int(x.MaxUnackedUpdates)}
+	if !x.Primary {
+		c.Side = dhcppair.Secondary
+	}
+	return c
+}
+
+// configurePairs applies the pairs of new content. The caller holds mu.
+func (e *engine) configurePairs(c *dhcpdata.Content) {
+	for id, p := range e.pairs {
+		if x, ok := c.Pairs[id]; !ok || x.Primary != p.settings.Primary {
+			e.log.Info("failover pair ended", "partner", id)
+			close(p.stop)
+			p.drop("the pair is not in the content any more")
+			delete(e.pairs, id)
+			e.relink(p.networks)
+		}
+	}
+	for id, x := range c.Pairs {
+		networks := c.PairedNetworks(id)
+		p := e.pairs[id]
+		if p == nil {
+			if p = e.newPair(x, networks); p == nil {
+				continue
+			}
+			e.pairs[id] = p
+			e.relink(networks)
+		} else if !maps.Equal(networks, p.networks) {
+			e.relink(p.networks)
+			p.networks = networks
+			e.relink(networks)
+			p.drop("the networks of the pair have changed")
+			p.machine.MarkAll(p.addresses())
+		}
+		if string(p.settings.PartnerKey) != string(x.PartnerKey) || p.settings.Endpoint != x.Endpoint {
+			p.drop("the identity of the partner has changed")
+		}
+		p.settings, p.networks = x, networks
+		p.machine.Configure(configOf(x))
+		p.declare()
+	}
+	e.listenPairs()
+}
+
+// newPair creates a pair, and starts its tasks. It returns nil without a key. The caller holds mu.
+func (e *engine) newPair(x dhcpdata.Pair, networks map[int64]bool) *pair {
+	if e.key == nil {
+		key, err := readPairKey(e.dir)
+		if err != nil {
+			e.log.Error("read failover key failed", "error", err)
+			return nil
+		}
+		e.key = key
+	}
+	p := &pair{e: e, settings: x, networks: networks, stop: make(chan struct{}), tried: map[string]int64{}}
+	status := e.statuses[x.ID]
+	leases := false
+	for _, s := range e.table.slots {
+		if s.lease != nil && networks[s.lease.network] {
+			leases = true
+			break
+		}
+	}
+	now := e.clock.now()
+	p.machine = dhcppair.New(configOf(x), status, e.id, now, leases, e.damaged && status.Known)
+	p.since = now
+	if p.machine.Status() != status {
+		p.store()
+	}
+	e.tasks.Go(p.run)
+	if x.Primary {
+		e.tasks.Go(p.dial)
+	}
+	return p
+}
+
+// declare follows the declarations of an operator. The caller holds mu.
+func (p *pair) declare() {
+	now := p.e.clock.now()
+	changed := false
+	if p.settings.PartnerDown {
+		changed = p.machine.Declare(p.settings.Declaration, now)
+	}
+	if p.settings.DeclaredDown > 0 {
+		changed = p.machine.Downed(p.settings.DeclaredDown, now) || changed
+	}
+	if changed {
+		p.e.log.Warn("failover declaration followed", "partner", p.settings.PartnerName, "state", p.machine.State(now))
+		p.store()
+	}
+}
+
+// store stores the status. The caller holds mu.
+func (p *pair) store() {
+	s := p.machine.Status()
+	p.e.statuses[p.settings.ID] = s
+	p.commit([][]byte{storedPair{p.settings.ID, s}.entry()}, func() {}, func() {})
+}
+
+// commit stores entries, and then calls done. If they cannot be stored the connection ends, so that the servers exchange their records
+// again. The caller holds mu.
+func (p *pair) commit(entries [][]byte, undo, done func()) {
+	c := commit{entries: entries, done: done, undo: func() {
+		undo()
+		p.drop("the disk does not store the records")
+	}}
+	select {
+	case p.e.commits <- c:
+	default:
+		c.undo()
+	}
+}
+
+// relink puts the free addresses of networks into the lists that they belong to. The caller holds mu.
+func (e *engine) relink(networks map[int64]bool) {
+	for _, s := range e.table.slots {
+		if s.lease != nil && networks[s.lease.network] {
+			e.table.unlink(s)
+			e.table.link(s)
+		}
+	}
+}
+
+// addresses returns the addresses of the pair with records. The caller holds mu.
+func (p *pair) addresses() (all []netip.Addr) {
+	for a, s := range p.e.table.slots {
+		if s.lease != nil && p.networks[s.lease.network] {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// pairGrant completes a lease that is granted. wanted is its end without the limits of the pair. The caller holds mu.
+func (e *engine) pairGrant(before, l *lease, wanted int64) {
+	p := e.pairOf(l.network)
+	if p == nil {
+		return
+	}
+	r := p.machine.Grant(p.recordOf(before, l.address), l.holder.client, e.clock.now(), l.expires, wanted)
+	l.pair = pairingOf(r)
+	p.machine.Mark(l.address)
+}
+
+// pairEnd completes a lease that ends, or an address that is abandoned. The caller holds mu.
+func (e *engine) pairEnd(before, after *lease) {
+	p := e.pairOf(after.network)
+	if p == nil {
+		after.pair = nil
+		return
+	}
+	r := p.recordOf(before, after.address)
+	now := e.clock.now()
+	switch {
+	case after.ended && after.state == dhcpdata.Leased:
+		r = p.machine.Touch(r)
+	default:
+		r = p.machine.End(r, now, after.state == dhcpdata.Abandoned, after.expires)
+	}
+	after.pair = pairingOf(r)
+	p.machine.Mark(after.address)
+}
+
+// pairExpire handles the end of a lease of a pair by time: the owner asks the partner whether the address is free. It returns false for
+// other leases. The caller holds mu.
+func (e *engine) pairExpire(l *lease) bool {
+	p := e.pairOf(l.network)
+	if p == nil {
+		return false
+	}
+	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, l.holder.hardware)
+	if r := p.recordOf(l, l.address); r.Owner == p.side() && r.IsHeld() && !reserved { // a reserved address stays with its client
+		p.machine.Wanted(l.address)
+	}
+	return true
+}
+
+// follow carries out effects: the memory at once, then the disk, then the messages. The caller holds mu.
+func (p *pair) follow(x dhcppair.Effects) {
+	e := p.e
+	if x.All {
+		p.machine.MarkAll(p.addresses())
+	}
+	for _, network := range x.Need {
+		p.shareNetwork(network)
+	}
+	if len(x.Changes)+len(x.Messages) == 0 && x.Status == nil {
+		return
+	}
+	var entries [][]byte
+	type former struct{ after, before *lease }
+	var all []former
+	for _, c := range x.Changes {
+		before, after := p.changed(c)
+		if after == nil {
+			continue
+		}
+		e.table.set(c.Address, after)
+		all = append(all, former{after, before})
+		if c.Unstored {
+			continue
+		}
+		if c.Conflict {
+			p.conflicts++
+			e.log.Error("address leased by both servers of a pair", "address", c.Address, "partner", p.settings.PartnerName)
+		}
+		entry := after.append([]byte{entryLease})
+		if c.Freed && before != nil && after.network != 0 {
+			switch before.state {
+			case dhcpdata.Leased:
+				entry = event(dhcplease.Expire, after.expires, 0, after)
+			case dhcpdata.Abandoned:
+				entry = event(dhcplease.Clear, after.expires, 0, after)
+			case dhcpdata.Free, dhcpdata.Offered:
+			}
+			e.renewals.forget(after)
+		}
+		entries = append(entries, entry)
+	}
+	if x.Status != nil {
+		e.statuses[p.settings.ID] = *x.Status
+		entries = append(entries, storedPair{p.settings.ID, *x.Status}.entry())
+	}
+	link := p.link
+	p.commit(entries, func() {
+		for i := len(all) - 1; i >= 0; i-- {
+			e.restore(all[i].after, all[i].before)
+		}
+	}, func() {
+		if link != nil {
+			link.send(x.Messages...)
+		}
+	})
+}
+
+// changed returns the lease of an address before and after a change. after is nil if the description of the client is invalid. The caller
+// holds mu.
+func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
+	if s := p.e.table.slots[c.Address]; s != nil {
+		before = s.lease
+	}
+	now := p.e.clock.now()
+	switch {
+	case len(c.Data) > 0:
+		l, err := readLease(c.Data)
+		if err != nil || l.address != c.Address || l.network <= 0 || l.holder.client != c.Record.Client {
+			p.e.log.Error("record of a partner rejected", "address", c.Address, "error", err)
+			p.drop("it sent an invalid record")
+			return before, nil
+		}
+		after, l.renewed = l, now
+	case before != nil:
+		copied := *before
+		after = &copied
+	default:
+		network, pool := p.e.content.Load().compiled.NetworkAt(c.Address)
+		after = &lease{network: network, pool: pool, address: c.Address, renewed: now, holder: &holder{}}
+	}
+	after.state, after.start, after.expires, after.pair = statesOfLease[c.Record.State], max(c.Record.Start, 0), c.Record.Expires,
+		pairingOf(c.Record)
+	if after.state == dhcpdata.Free {
+		after.ended, after.counted = false, nil
+	}
+	return before, after
+}
+
+// exchangeInterval is the time after which changes are sent to the partner.
+const exchangeInterval = 20 * time.Millisecond
+
+// run sends records and questions to the partner, and connects to it.
+func (p *pair) run() {
+	ticker := time.NewTicker(exchangeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.e.stop:
+			return
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.e.mu.Lock()
+			if p.machine.IsConnected() && len(p.e.commits) < maxCommits/2 {
+				now := p.e.clock.now()
+				p.follow(p.machine.Tick(now))
+				p.follow(p.machine.Outgoing(p, now))
+			}
+			p.e.mu.Unlock()
+		}
+	}
+}

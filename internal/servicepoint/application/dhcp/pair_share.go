@@ -1,0 +1,187 @@
+package dhcp
+
+import (
+	"net/netip"
+
+	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/dhcppair"
+)
+
+// Times in seconds of the division of free addresses: between two divisions, and between two requests for addresses.
+const (
+	shareInterval = 60
+	needInterval  = 1
+	// shareStep is the number of addresses that are counted with the lock held.
+	shareStep = 4096
+	// reclaimStep is the number of records of a partner that is down that are examined in a second.
+	reclaimStep = 20_000
+)
+
+// tickPairs takes the steps of the pairs that wait for a time.
+func (e *engine) tickPairs() {
+	e.mu.Lock()
+	e.listenPairs()
+	all := make([]*pair, 0, len(e.pairs))
+	for _, p := range e.pairs {
+		all = append(all, p)
+	}
+	e.mu.Unlock()
+	for _, p := range all {
+		e.mu.Lock()
+		now := e.clock.now()
+		p.reclaim(now)
+		p.report(now)
+		if p.link != nil {
+			p.link.keepAlive()
+		}
+		due := p.machine.IsNormal() && now-p.shared >= shareInterval
+		if due {
+			p.shared = now
+		}
+		networks := p.networks
+		e.mu.Unlock()
+		if due {
+			for network := range networks {
+				p.share(network)
+			}
+		}
+	}
+}
+
+// need asks the partner for addresses of a network. The caller holds mu.
+func (p *pair) need(network int64) {
+	now := p.e.clock.now()
+	if p.link == nil || !p.machine.IsNormal() || now-p.needed < needInterval {
+		return
+	}
+	p.needed = now
+	p.link.send(dhcppair.Message{Need: []int64{network}})
+}
+
+// shareNetwork divides the free addresses of a network soon, because the partner has none. The caller holds mu.
+func (p *pair) shareNetwork(network int64) {
+	if p.networks[network] {
+		p.e.tasks.Go(func() { p.share(network) })
+	}
+}
+
+// share gives free addresses of a network to the partner if this server owns more of them: half of the difference, if that is more than a
+// tenth of all.
+func (p *pair) share(network int64) {
+	e := p.e
+	c := e.content.Load().compiled
+	for _, pool := range c.SharedPools(network) {
+		var own []netip.Addr
+		theirs := 0
+		for next, begun := uint64(0), false; next != 0 || !begun; begun = true {
+			e.mu.Lock()
+			next = c.Shared(network, pool, next, shareStep, func(a netip.Addr) {
+				s := e.table.slots[a]
+				var l *lease
+				if s != nil {
+					l = s.lease
+				}
+				switch r := p.recordOf(l, a); {
+				case r.IsHeld() || l != nil && l.state != dhcpdata.Free:
+				case r.Owner != p.side():
+					theirs++
+				case s == nil || s.offer == nil:
+					own = append(own, a)
+				}
+			})
+			e.mu.Unlock()
+		}
+		if surplus := len(own) - theirs; surplus >= 2 && surplus*10 > len(own)+theirs {
+			p.give(own[len(own)-surplus/2:])
+		}
+	}
+}
+
+// give gives free addresses to the partner.
+func (p *pair) give(all []netip.Addr) {
+	for len(all) > 0 {
+		n := min(len(all), checkpointStep)
+		p.e.mu.Lock()
+		now := p.e.clock.now()
+		var x dhcppair.Effects
+		for _, a := range all[:n] {
+			r := p.Record(a)
+			if s := p.e.table.slots[a]; p.machine.IsNormal() && p.machine.CanGive(r, now) && (s == nil || s.offer == nil) {
+				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Give(r)})
+				p.machine.Mark(a)
+			}
+		}
+		p.follow(x)
+		p.e.mu.Unlock()
+		all = all[n:]
+	}
+}
+
+// reclaim takes the free addresses of a partner that is down, and ends the leases that nobody can hold any more. The caller holds mu.
+func (p *pair) reclaim(now int64) {
+	status := p.machine.Status()
+	if status.Phase != dhcppair.PartnerDown || status.Since+p.machine.Config().MCLT > now {
+		p.reclaimed = false
+		return
+	}
+	if !p.reclaimed {
+		p.reclaimed = true
+		for network := range p.networks { // addresses that were never leased are found again
+			for _, pool := range p.e.content.Load().compiled.PoolsOf(network) {
+				p.e.table.resetCursor(pool)
+			}
+		}
+	}
+	var x dhcppair.Effects
+	for a, s := range p.e.table.slots {
+		if len(x.Changes) >= reclaimStep {
+			break
+		}
+		if s.lease == nil || !p.networks[s.lease.network] {
+			continue
+		}
+		r := p.recordOf(s.lease, a)
+		if r.Owner == p.side() && !r.IsHeld() || !p.machine.Reclaims(r, now) ||
+			p.e.content.Load().compiled.IsReserved(a, s.lease.holder.client, s.lease.holder.hardware) {
+			continue
+		}
+		x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Reclaim(r), Freed: r.IsHeld()})
+		p.machine.Mark(a)
+	}
+	p.follow(x)
+}
+
+// state returns what the manager shows about the pair. The caller holds mu.
+func (p *pair) state(now int64) dhcplease.Pair {
+	return dhcplease.Pair{Partner: p.settings.ID, State: p.machine.State(now), Since: p.since, Connected: p.machine.IsConnected(),
+		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Key: p.e.key.fingerprint(),
+		MCLT: p.machine.Config().MCLT, Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
+}
+
+// reportInterval is the time in seconds after which the manager learns the figures of a pair again.
+const reportInterval = 20
+
+// report logs a change of the state, and reports it to the manager. The caller holds mu.
+func (p *pair) report(now int64) {
+	if state := p.machine.State(now); state != p.shown {
+		p.e.log.Info("failover state changed", "partner", p.settings.PartnerName, "before", p.shown, "state", state)
+		p.shown, p.since = state, now
+	}
+	s := p.state(now)
+	if s.State == p.reported.State && s.Key == p.reported.Key && s.Connected == p.reported.Connected && s.Conflicts == p.reported.Conflicts &&
+		s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed && now-p.reportedAt < reportInterval {
+		return
+	}
+	entry, err := pairReport(s)
+	if err != nil {
+		p.e.log.Error("failover report failed", "error", err)
+		return
+	}
+	c := commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}
+	select {
+	case p.e.commits <- c:
+		p.reported, p.reportedAt = s, now
+	default: // the next second
+	}
+}

@@ -1,0 +1,127 @@
+package dhcpdata
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+)
+
+// PairOf returns the pair that serves the network that contains an address; 0 if there is none.
+func (c *Content) PairOf(a netip.Addr) int64 {
+	if len(c.Pairs) == 0 {
+		return 0
+	}
+	if n := c.find(a); n != nil {
+		return n.Pair
+	}
+	return 0
+}
+
+// PairOfNetwork returns the pair that serves a network; 0 if there is none.
+func (c *Content) PairOfNetwork(id int64) int64 {
+	if n := c.networks[id]; n != nil {
+		return n.Pair
+	}
+	return 0
+}
+
+// PairedNetworks returns the networks of a pair by id.
+func (c *Content) PairedNetworks(pair int64) map[int64]bool {
+	all := map[int64]bool{}
+	for id, n := range c.networks {
+		if n.Pair == pair {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// NetworkAt returns the ids of the network and the range that contain an address; 0 if there are none.
+func (c *Content) NetworkAt(a netip.Addr) (network, pool int64) {
+	n := c.find(a)
+	if n == nil {
+		return 0, 0
+	}
+	if p := n.poolOf(a); p != nil {
+		pool = p.ID
+	}
+	return n.ID, pool
+}
+
+// IsReserved reports whether an address is reserved for the client with an identity or a hardware address.
+func (c *Content) IsReserved(a netip.Addr, client string, hardware []byte) bool {
+	n := c.find(a)
+	if n == nil {
+		return false
+	}
+	return slices.ContainsFunc(n.byAddress[a], func(r *reservation) bool {
+		return len(r.MAC) > 0 && string(r.MAC) == string(hardware) || len(r.ClientID) > 0 && client == "c"+string(r.ClientID) ||
+			len(r.DUID) > 0 && len(client) > 5 && client[5:] == string(r.DUID)
+	})
+}
+
+// maxShared is the maximum number of addresses of a range that a pair divides anew. The halves of a larger range stay.
+const maxShared = 1 << 17
+
+// SharedPools returns the ranges of the network of a pair whose addresses can be divided anew.
+func (c *Content) SharedPools(network int64) (ids []int64) {
+	n := c.networks[network]
+	if n == nil {
+		return nil
+	}
+	for _, p := range n.pools {
+		if size := p.length(); size > 0 && size <= maxShared {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+// length returns the number of addresses or prefixes of a range.
+func (p *pool) length() uint64 {
+	if p.network.Prefix.Addr().Is4() {
+		return p.size
+	}
+	return p.size6
+}
+
+// Shared calls fn for the addresses or prefixes of a range with numbers from first, at most count, that can be leased to any client. It
+// returns the next number; 0 after the last address.
+func (c *Content) Shared(network, id int64, first, count uint64, fn func(a netip.Addr)) (next uint64) {
+	n := c.networks[network]
+	if n == nil {
+		return 0
+	}
+	i := slices.IndexFunc(n.pools, func(p *pool) bool { return p.ID == id })
+	if i < 0 {
+		return 0
+	}
+	p := n.pools[i]
+	size := min(p.length(), math.MaxInt64)
+	for number := first; number < min(first+count, size); number++ {
+		a := p.at(number)
+		if len(n.byAddress[a]) == 0 && !p.reservedPrefixes[a] && a != n.Gateway && !n.isSpecial(a) && a != n.Prefix.Addr() {
+			fn(a)
+		}
+	}
+	if first+count >= size {
+		return 0
+	}
+	return first + count
+}
+
+// at returns the address or prefix with a number.
+func (p *pool) at(number uint64) netip.Addr {
+	if !p.network.Prefix.Addr().Is4() {
+		return p.nth(number)
+	}
+	for _, i := range p.Ranges {
+		n := i.size()
+		if number < n {
+			sum, _ := numberOf(i.First).plus(number, 0)
+			return sum.addr().Unmap()
+		}
+		number -= n
+	}
+	return netip.Addr{}
+}
