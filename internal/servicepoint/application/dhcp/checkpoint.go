@@ -45,7 +45,7 @@ func (e *engine) writeCheckpoint() error {
 	for id := range e.performed {
 		orders = append(orders, id)
 	}
-	statuses := e.pairEntries()
+	statuses := append(e.pairEntries(), e.anchor.entry(0), appendNumber([]byte{entryDamage}, e.suspectUntil))
 	e.mu.Unlock()
 	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
 		for _, one := range statuses {

@@ -28,8 +28,13 @@ type engine struct {
 	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
 	commits chan commit
 	full    atomic.Bool
-	stop    chan struct{}
-	tasks   sync.WaitGroup
+	// anchor is that of this start. suspectUntil is the end of the time that leases may be unknown after a damage of the journal.
+	anchor       anchor
+	suspectUntil int64
+	// journalSize is the size of the journal in bytes.
+	journalSize atomic.Int64
+	stop        chan struct{}
+	tasks       sync.WaitGroup
 
 	mu sync.Mutex
 	// The following fields are guarded by mu: the leases, the performed orders, the number of the last snapshot, and the renewals that the
@@ -97,6 +102,13 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, err
 	}
 	e.journal, e.damaged = j, err != nil
+	if o.times == nil {
+		o.times = &times{time.Now, bootTime}
+	}
+	e.startClock(*o.times)
+	if e.damaged {
+		e.suspect()
+	}
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
@@ -137,6 +149,7 @@ func (e *engine) decide(r *request, probed int) {
 	d := dhcpdata.Decide(c, &r.facts, e.leasesFor(c), e.clock.now())
 	reason, sendsNow := e.refusesPaired(c, r, d), false
 	if reason == "" {
+		e.probesSuspects(d)
 		reason, sendsNow = e.carryOut(r, d, probed)
 	}
 	e.mu.Unlock()
@@ -431,6 +444,7 @@ func (e *engine) tick() {
 			return
 		case <-digests.C:
 			e.writeDigests()
+			e.limitJournal()
 		case wall := <-ticker.C:
 			e.expire()
 			e.tickPairs()

@@ -245,13 +245,11 @@ func (s *service) Health() (conditions []string) {
 	if s.engine == nil {
 		return []string{fmt.Sprintf("leases are not available: %v", s.failed)}
 	}
-	if s.damaged != nil {
-		conditions = append(conditions, fmt.Sprintf("the lease journal was damaged, so some leases may be unknown: %v", s.damaged))
-	}
 	if s.engine.full.Load() {
 		conditions = append(conditions, "leases cannot be written to the disk: no client gets an address")
 	}
 	conditions = append(conditions, s.engine.pairConditions()...)
+	conditions = append(conditions, s.engine.journalConditions()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.configured {
