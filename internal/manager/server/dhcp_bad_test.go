@@ -13,7 +13,9 @@ func TestBadDHCPInput(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
 	ranges, options, classes := at+"/ranges", at+"/deploymentOptions", "/api/v2/configurations/"+configuration+"/clientClasses"
-	deep := func(open, inner, end string, n int) string { return strings.Repeat(open, n) + inner + strings.Repeat(end, n) }
+	deep := func(open, inner, end string, n int) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
 	hardware := m.ID(classes, `{"name":"by-hardware","option":"hardware","matchOffset":1,"matchLength":3}`)
 	for _, one := range []struct{ name, path, body, want string }{
 		{"an exclusion outside", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`, "exclusionRanges"},

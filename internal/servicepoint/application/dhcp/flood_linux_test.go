@@ -159,3 +159,13 @@ func TestFloodOfDiscovers(t *testing.T) {
 	_ = c.Wait() // it was killed
 	verify(t, dir, acknowledged)
 }
+
+// release returns a RELEASE in octets.
+func (h leaseholder) release(t *testing.T) []byte {
+	t.Helper()
+	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeRelease), dhcpv4.WithHwAddr(h.mac), dhcpv4.WithClientIP(h.address.AsSlice()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ToBytes()
+}

@@ -29,7 +29,9 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.mu.Lock()
 	e.content.Store(&content{revision: revision, units: units, compiled: compiled, thresholds: compiled.Thresholds()})
-	for _, id := range changedNetworks(before.units, units) {
+	changed := changedNetworks(before.units, units)
+	e.moveLeases(before.compiled, compiled, changed)
+	for _, id := range changed {
 		for _, pool := range compiled.PoolsOf(id) {
 			e.table.resetCursor(pool)
 		}
@@ -48,6 +50,43 @@ func (e *engine) takeContent(in io.Reader) error {
 		})
 	}
 	return invalid
+}
+
+// moveLeases gives former and current leases to the ranges that contain their addresses now, so that new clients can get the addresses. The
+// caller holds mu.
+func (e *engine) moveLeases(before, after *dhcpdata.Content, networks []int64) {
+	gained, total := map[int64][]dhcpdata.Interval{}, uint64(0)
+	for _, id := range networks {
+		all, count := after.Gained(before, id)
+		gained[id] = all
+		total = max(total, total+count, count) // a sum beyond the largest number is not smaller
+	}
+	move := func(s *slot) {
+		l := s.lease
+		if l == nil || l.unstored || gained[l.network] == nil { // an unstored lease moves when it is renewed
+			return
+		}
+		if pool := after.PoolAt(l.network, l.address); pool != l.pool && pool != 0 {
+			moved := *l
+			moved.pool = pool
+			e.table.set(l.address, &moved)
+		}
+	}
+	if total > uint64(len(e.table.slots)) {
+		for _, s := range e.table.slots {
+			move(s)
+		}
+		return
+	}
+	for _, all := range gained {
+		for _, i := range all {
+			for a := i.First; i.Contains(a); a = a.Next() {
+				if s := e.table.slots[a]; s != nil {
+					move(s)
+				}
+			}
+		}
+	}
 }
 
 // changedNetworks returns the ids of the networks whose units differ.
