@@ -447,10 +447,10 @@ func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]answer) {
 		for ended := false; !ended; {
 			select {
 			case packet := <-one.packets:
-				switch id := binary.BigEndian.Uint32(packet[4:]); {
-				case id == w.transaction:
+				switch binary.BigEndian.Uint32(packet[4:]) {
+				case w.transaction:
 					got = packet
-				case id == w.transaction+1:
+				case w.transaction + 1:
 					ended = true
 				}
 			case <-again.C: // a lost datagram
@@ -574,7 +574,8 @@ func (a *actor) differences(s step, answers [2]answer) (all []string) {
 	}
 	for code := range byte(255) {
 		fixed := slices.Contains([]byte{51, 54, 61, 82}, code)
-		if !samePool && slices.Contains(slices.Concat(plainOptions, []byte{1, 51, 58, 59}), code) { // each server chooses among the pools of a link
+		if !samePool && slices.Contains(slices.Concat(plainOptions, []byte{1, 51, 58, 59}), code) {
+			// each server chooses among the pools of a link
 			continue
 		}
 		if s.name == "RENEWING" && slices.Contains(classOptions, code) { // see expected
@@ -607,8 +608,8 @@ func differentialSize(t *testing.T) (seed uint64, contents int) {
 	return seed, contents
 }
 
-// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree, or
-// docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
+// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree,
+// or docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
 func TestDifferential(t *testing.T) {
 	const sequences, steps = 20, 14
 	seed, contents := differentialSize(t)
@@ -663,7 +664,8 @@ func (a *actor) expected(p *plan, s step, answers [2]answer) string {
 		return "D407"
 	case a.declined && p.reserves(a):
 		return "D406, D408"
-	case strings.HasPrefix(s.name, "INIT-REBOOT") && ours == "ACK" && (strings.HasPrefix(answers[0].where, "reserved") || slices.Contains(a.had[0], s.requested[0])):
+	case strings.HasPrefix(s.name, "INIT-REBOOT") && ours == "ACK" &&
+		(strings.HasPrefix(answers[0].where, "reserved") || slices.Contains(a.had[0], s.requested[0])):
 		return "D362" // a reservation or a former lease is a record of the client
 	case strings.HasPrefix(s.name, "SELECTING") && ours == "NAK" && kea == "ACK" && p.reserves(a):
 		return "D405"
@@ -695,7 +697,8 @@ func (p *plan) others(a *actor, s step, side int) bool {
 
 // differs reports whether the client holds, or held, the address that it asks for at one side only.
 func (a *actor) differs(s step) bool {
-	return a.declined || (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) || slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
+	return a.declined || (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) ||
+		slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
 }
 
 // reserves reports whether an address is reserved for a client.

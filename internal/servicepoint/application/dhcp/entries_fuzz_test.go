@@ -9,8 +9,8 @@ import (
 	"portolan/internal/wire/dhcppair"
 )
 
-// FuzzEntries checks that arbitrary entries of a journal do not make the start panic, and that the leases that they leave can be stored, moved
-// and ended.
+// FuzzEntries checks that arbitrary entries of a journal do not make the start panic, and that the leases that they leave can be stored,
+// moved and ended.
 func FuzzEntries(f *testing.F) {
 	one, other := sampleLease("10.0.0.9"), sampleLease("2001:db8::9")
 	add := func(entries ...[]byte) {

@@ -76,8 +76,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var errDamaged = errors.New("the journal of leases is damaged")
 
 // openJournal opens the journal in a folder, and calls apply for the entries of the newest checkpoint, and for the records after it. It
-// cuts an incomplete record at the end, which no client has an ACK for. If a record in the middle is damaged, it applies those after it, and
-// returns the journal together with errDamaged.
+// cuts an incomplete record at the end, which no client has an ACK for. If a record in the middle is damaged, it applies those after it,
+// and returns the journal together with errDamaged.
 func openJournal(dir string, o journalOptions, apply func(entry []byte) error) (*journal, error) {
 	if o.segmentSize <= 0 {
 		o.segmentSize = defaultSegment

@@ -45,8 +45,8 @@ func (j *journal) readSegment(first uint64, fn func(uint64, []byte) error) (last
 	}
 }
 
-// nextEntry returns the position of the first valid record after a position whose number is higher than last. The octets before it are those
-// of damaged records. At the end of a journal there is none: an interrupted write.
+// nextEntry returns the position of the first valid record after a position whose number is higher than last. The octets before it are
+// those of damaged records. At the end of a journal there is none: an interrupted write.
 func nextEntry(f *os.File, from int64, last uint64) (at int64, found bool, err error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() <= from {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDamagedRecord checks, for each octet of a record in the middle, that the records around it are read at the start and by the reports, that
-// the damage is reported, and that numbers are not used again.
+// TestDamagedRecord checks, for each octet of a record in the middle, that the records around it are read at the start and by the reports,
+// that the damage is reported, and that numbers are not used again.
 func TestDamagedRecord(t *testing.T) {
 	whole := t.TempDir()
 	j, _, _ := open(t, whole, journalOptions{})

@@ -65,8 +65,8 @@ func TestClockAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestDamagedLeases checks that a server with a damaged record knows the other leases, reports the damage in its health, probes addresses that it
-// may not know, and does so after another restart.
+// TestDamagedLeases checks that a server with a damaged record knows the other leases, reports the damage in its health, probes addresses
+// that it may not know, and does so after another restart.
 func TestDamagedLeases(t *testing.T) {
 	dir := t.TempDir()
 	s, address := start(t, dir, units(t, noPing))
