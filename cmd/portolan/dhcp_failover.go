@@ -126,8 +126,8 @@ func (c *dhcpPartnerDownCommand) Run(s *session) error {
 		ID    int64
 		State string
 	}
-	if err := cl.Create(s.ctx, fmt.Sprintf("servers/%d/dhcpPartnerActions", ids[0]), map[string]any{"partner": map[string]int64{"id": p.Partner.ID},
-		"action": "PARTNER_DOWN", "force": c.Force}, &done); err != nil {
+	if err := cl.Create(s.ctx, fmt.Sprintf("servers/%d/dhcpPartnerActions", ids[0]), map[string]any{
+		"partner": map[string]int64{"id": p.Partner.ID}, "action": "PARTNER_DOWN", "force": c.Force}, &done); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "Declared down: %s, the partner of %s (dhcpPartnerActions/%d is %s)\n", p.Partner.Name, c.Server, done.ID,

@@ -249,6 +249,7 @@ export type DHCPPartner = {
   mclt: number
   partner: Ref | null
   pendingUpdates: number
+  port: number
   reportDateTime: string | null
   state: string | null
   stateDateTime: string | null

@@ -254,6 +254,7 @@ DHCPPartner = TypedDict("DHCPPartner", {
     "pendingUpdates": int,
     "conflicts": int,
     "mclt": int,
+    "port": int,
     "keyFingerprint": Optional[str],
 }, total=False)
 DHCPPartner.__doc__ = "DHCPPartner is a failover pair of a DHCP server, as the server reports it."

@@ -30,6 +30,7 @@ var descriptions = map[string]string{
 	"DHCPPartner.mclt":                             "mclt is the maximum client lead time in seconds.",
 	"DHCPPartner.partner":                          "partner is the server of the partner.",
 	"DHCPPartner.pendingUpdates":                   "pendingUpdates is the number of records that the partner has not acknowledged.",
+	"DHCPPartner.port":                             "port is the port at which the server accepts its partner, if it is the secondary of the pair.",
 	"DHCPPartner.reportDateTime":                   "reportDateTime is the time of the last report of the server. A server reports every 20 seconds.",
 	"DHCPPartner.state":                            "state is the state of the server in the pair (RFC 8156), such as NORMAL, COMMUNICATIONS-INTERRUPTED, PARTNER-DOWN or RECOVER.",
 	"DHCPPartner.stateDateTime":                    "stateDateTime is the time when the state began, by the clock of the server.",

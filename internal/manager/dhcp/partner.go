@@ -69,6 +69,8 @@ type DHCPPartner struct {
 	Conflicts int64 `api:"conflicts,readOnly"`
 	// Mclt is the maximum client lead time in seconds.
 	Mclt int64 `api:"mclt,readOnly"`
+	// Port is the port at which the server accepts its partner, if it is the secondary of the pair.
+	Port int64 `api:"port,readOnly"`
 	// KeyFingerprint is the SHA-256 of the public key of the server, which the partner requires.
 	KeyFingerprint string `api:"keyFingerprint,readOnly"`
 }
@@ -193,6 +195,8 @@ func partnerOf(tx *store.Tx, a *resource.API, server, partner int64) (*DHCPPartn
 type PairState struct {
 	// Key is the fingerprint of the key of the partner in hexadecimal digits; empty if it is not known.
 	Key string
+	// Port is the port of the partner; 0 if it is not known.
+	Port uint16
 	// Declaration is the id of the declaration that the partner is down, 0 if there is none. Downed is that of the declaration at the partner
 	// that this server is down.
 	Declaration, Downed int64
@@ -205,7 +209,7 @@ func PairStateOf(tx *store.Tx, a *resource.API, server, partner int64) (s PairSt
 		return s, err
 	}
 	if other != nil {
-		s.Key = other.KeyFingerprint
+		s.Key, s.Port = other.KeyFingerprint, uint16(other.Port) //nolint:gosec // it is one
 	}
 	each := func(at, of int64, fn func(x *DHCPPartnerAction)) error {
 		var rows []*store.Resource
@@ -260,7 +264,7 @@ func (w *leaseWriter) pair(p *dhcplease.Pair) error {
 			return
 		}
 		x.State, x.Connected, x.ClockDifference, x.PendingUpdates = p.State, p.Connected, p.SkewMillis, p.Pending
-		x.Conflicts, x.Mclt, x.KeyFingerprint = p.Conflicts, p.MCLT, p.Key
+		x.Conflicts, x.Mclt, x.KeyFingerprint, x.Port = p.Conflicts, p.MCLT, p.Key, int64(p.Port)
 		x.StateDateTime, x.ReportDateTime = time.Unix(p.Since, 0), w.tx.Now()
 		if p.Contact > 0 {
 			x.LastContactDateTime = time.Unix(p.Contact, 0)

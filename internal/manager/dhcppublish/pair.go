@@ -141,7 +141,7 @@ func (c *compiler) readPairOptions(primary *store.Resource, x *dhcpdata.Pair) er
 	return nil
 }
 
-// completePair sets the members of a pair that change without a deployment: the key of the partner, and declarations.
+// completePair sets the members of a pair that change without a deployment: the key and the port of the partner, and declarations.
 func completePair(tx *store.Tx, c *compiler, x *dhcpdata.Pair) error {
 	s, err := dhcp.PairStateOf(tx, c.api, c.server.ID, x.Partner)
 	if err != nil {
@@ -149,6 +149,9 @@ func completePair(tx *store.Tx, c *compiler, x *dhcpdata.Pair) error {
 	}
 	if x.PartnerKey, err = hex.DecodeString(s.Key); err != nil {
 		return err
+	}
+	if s.Port != 0 {
+		x.Endpoint = netip.AddrPortFrom(x.Endpoint.Addr(), s.Port)
 	}
 	x.PartnerDown, x.Declaration, x.DeclaredDown = s.Declaration > 0, s.Declaration, s.Downed
 	return nil
@@ -255,7 +258,8 @@ func (f *liveFollower) pairsChanged(before, after *store.Resource) {
 	switch r.Collection {
 	case dhcp.PartnerActions:
 	case dhcp.Partners:
-		if before != nil && after != nil && textOf(before, "keyFingerprint") == textOf(after, "keyFingerprint") {
+		if before != nil && after != nil && textOf(before, "keyFingerprint") == textOf(after, "keyFingerprint") &&
+			textOf(before, "port") == textOf(after, "port") {
 			return
 		}
 	default:

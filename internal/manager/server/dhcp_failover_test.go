@@ -113,9 +113,9 @@ func TestFailoverPair(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "has not reported", "POST", actions, down)
 
 	one.reports(dhcplease.Pair{Partner: two.id, State: "NORMAL", Connected: true})
-	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Pending: 7, SkewMillis: -1500})
+	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Pending: 7, SkewMillis: -1500, Port: 1647})
 	apitest.Eventually(t, "the servers know the keys of each other", func() bool {
-		return len(one.pair().PartnerKey) == 32 && len(two.pair().PartnerKey) == 32
+		return len(one.pair().PartnerKey) == 32 && len(two.pair().PartnerKey) == 32 && one.pair().Endpoint.Port() == 1647
 	})
 	shown := m.Want(200, "GET", "/api/v2/servers/"+two.server+"/dhcpPartners", "")
 	for field, want := range map[string]string{"state": "NORMAL", "partner.id": one.server, "pendingUpdates": "7", "clockDifference": "-1500",

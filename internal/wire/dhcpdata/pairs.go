@@ -99,7 +99,7 @@ func (c *Content) Shared(network, id int64, first, count uint64, fn func(a netip
 	p := n.pools[i]
 	size := min(p.length(), math.MaxInt64)
 	for number := first; number < min(first+count, size); number++ {
-		a := p.at(number)
+		a := p.addressAt(number)
 		if len(n.byAddress[a]) == 0 && !p.reservedPrefixes[a] && a != n.Gateway && !n.isSpecial(a) && a != n.Prefix.Addr() {
 			fn(a)
 		}
@@ -110,8 +110,8 @@ func (c *Content) Shared(network, id int64, first, count uint64, fn func(a netip
 	return first + count
 }
 
-// at returns the address or prefix with a number.
-func (p *pool) at(number uint64) netip.Addr {
+// addressAt returns the address or prefix with a number.
+func (p *pool) addressAt(number uint64) netip.Addr {
 	if !p.network.Prefix.Addr().Is4() {
 		return p.nth(number)
 	}

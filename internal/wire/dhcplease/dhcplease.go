@@ -47,6 +47,8 @@ type Pair struct {
 	// Key is the SHA-256 of the public key of the server, in hexadecimal digits.
 	Key  string `json:"key"`
 	MCLT int64  `json:"mclt"`
+	// Port is the port at which the server accepts its partner.
+	Port uint16 `json:"port,omitempty"`
 	// Declaration and Downed are the numbers of the last declarations that the server has followed.
 	Declaration int64 `json:"declaration,omitempty"`
 	Downed      int64 `json:"downed,omitempty"`

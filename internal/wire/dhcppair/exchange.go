@@ -7,7 +7,7 @@ import (
 )
 
 // recovers reports whether a server has to recover, by the hellos of both.
-func recovers(x, y *Hello) (recover, lost bool) {
+func recovers(x, y *Hello) (has, lost bool) {
 	switch {
 	case y.Known && !x.Known:
 		return true, true

@@ -40,7 +40,7 @@ type Config struct {
 	MaxUnacked int
 }
 
-// Status is what a server stores about a pair. Known is true after the servers have met once.
+// Status is the stored state of a server in a pair. Known is true after the servers have met once.
 type Status struct {
 	Known bool  `json:"known,omitempty"`
 	Phase Phase `json:"phase,omitempty"`
@@ -119,14 +119,14 @@ type Change struct {
 	Unstored bool
 }
 
-// Effects are what the caller has to do in this order: store the changes and the status on the disk, then send the messages.
+// Effects are the tasks of the caller. It stores the changes and the status on the disk first, and then sends the messages.
 type Effects struct {
 	Changes  []Change
 	Status   *Status
 	Messages []Message
 	// All requires that the caller calls MarkAll with all addresses of the pair.
 	All bool
-	// Need are networks for which the partner needs addresses.
+	// Need are networks whose addresses the partner has used up.
 	Need []int64
 }
 

@@ -242,11 +242,10 @@ func (m *model) step() {
 		}
 	case 14, 15, 16:
 		m.give(s)
-	default:
-		m.work(s)
-		return
 	case 18, 19, 20, 21, 22, 23, 24, 25, 26, 27:
 		m.exchange()
+	default:
+		m.work(s)
 	}
 }
 

@@ -258,7 +258,7 @@ func (m *Machine) apply(r Record, b Binding, now int64) outcome {
 		return outcome{record: m.restore(r, b, now), accepted: true, adopted: len(b.Client) > 0}
 	}
 	if b.Versions[them] < r.Versions[them] {
-		return outcome{record: r} // it is older than what the server knows
+		return outcome{record: r} // the record is newer
 	}
 	out := outcome{record: r, accepted: true}
 	n := &out.record

@@ -82,10 +82,10 @@ func newPairKey(dir, path string) ([]byte, error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(f.Name(), path) //nolint:gosec // in the folder that the service point provides
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.Remove(f.Name()))
+		return nil, errors.Join(err, os.Remove(f.Name())) //nolint:gosec // as above
 	}
 	return text, syncFolder(dir)
 }

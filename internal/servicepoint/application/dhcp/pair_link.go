@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -297,6 +299,16 @@ func (e *engine) setPairAddress(address string) {
 		e.pairAddress = fmt.Sprintf("[::]:%d", defaultPairPort)
 	}
 	e.listenPairs()
+}
+
+// pairPort returns the port for partners; 0 before the configuration. The caller holds mu.
+func (e *engine) pairPort() uint16 {
+	_, port, found := strings.Cut(e.pairAddress[strings.LastIndex(e.pairAddress, "]")+1:], ":")
+	n, err := strconv.ParseUint(port, 10, 16)
+	if !found || err != nil {
+		return 0
+	}
+	return uint16(n)
 }
 
 // accept accepts connections until the listener is closed.

@@ -134,13 +134,14 @@ var pairMetric = regexp.MustCompile(`(?m)^portolan_dhcp_pair_(state|pending)\{pa
 
 // state returns the state of a server, and the number of its records that the partner lacks.
 func (p *pairLab) state(i int) (state, pending string) {
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+	dial := func(ctx context.Context, network, address string) (c net.Conn, err error) {
 		err = within(p.client, func() (err error) {
 			c, err = new(net.Dialer).DialContext(ctx, network, address)
 			return err
 		})
 		return c, err
-	}}
+	}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Second)
 	defer cancel()
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://10.0.0.%d:9547/metrics", 2+i), nil)
@@ -349,7 +350,8 @@ func (r *relay) release(n int, a string) {
 	r.mu.Lock()
 	delete(r.holders, a)
 	r.mu.Unlock()
-	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeRelease), dhcpv4.WithHwAddr(net.HardwareAddr{2, 0, 0, 2, byte(n >> 8), byte(n)}),
+	mac := net.HardwareAddr{2, 0, 0, 2, byte(n >> 8), byte(n)}
+	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeRelease), dhcpv4.WithHwAddr(mac),
 		dhcpv4.WithClientIP(net.ParseIP(a)), dhcpv4.WithGatewayIP(net.IPv4(10, 0, 0, 1)))
 	if err != nil {
 		return

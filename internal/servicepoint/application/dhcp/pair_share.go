@@ -156,7 +156,7 @@ func (p *pair) reclaim(now int64) {
 func (p *pair) state(now int64) dhcplease.Pair {
 	return dhcplease.Pair{Partner: p.settings.ID, State: p.machine.State(now), Since: p.since, Connected: p.machine.IsConnected(),
 		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Key: p.e.key.fingerprint(),
-		MCLT: p.machine.Config().MCLT, Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
+		MCLT: p.machine.Config().MCLT, Port: p.e.pairPort(), Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
 }
 
 // reportInterval is the time in seconds after which the manager learns the figures of a pair again.
@@ -169,8 +169,9 @@ func (p *pair) report(now int64) {
 		p.shown, p.since = state, now
 	}
 	s := p.state(now)
-	if s.State == p.reported.State && s.Key == p.reported.Key && s.Connected == p.reported.Connected && s.Conflicts == p.reported.Conflicts &&
-		s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed && now-p.reportedAt < reportInterval {
+	if s.State == p.reported.State && s.Port == p.reported.Port && s.Key == p.reported.Key && s.Connected == p.reported.Connected &&
+		s.Conflicts == p.reported.Conflicts && s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed &&
+		now-p.reportedAt < reportInterval {
 		return
 	}
 	entry, err := pairReport(s)

@@ -65,7 +65,7 @@ const watchInterval = 2 * time.Second
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
 	s := &service{log: log, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{},
-		links: map[string]*link{},
+		links:      map[string]*link{},
 		linkErrors: map[string]string{}, interfaces: interfaces{of: prefixesOf}, interfaces6: interfaces{of: prefixesOf6},
 		stop: make(chan struct{})}
 	s.failed = s.open(dir)
