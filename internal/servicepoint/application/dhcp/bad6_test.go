@@ -10,8 +10,8 @@ import (
 	"portolan/internal/base/dhcpmsg"
 )
 
-// TestEachBadInput6 sends each malformed or unusual message of DHCPv6 over a socket. It has no reply and is counted by its reason, or it has
-// the right reply.
+// TestEachBadInput6 sends each malformed or unusual message of DHCPv6 over a socket. It has no reply and is counted by its reason, or it
+// has the right reply.
 func TestEachBadInput6(t *testing.T) {
 	s, at := start6(t, t.TempDir(), units6(t))
 	s.limiter.set(Rate{PerClient: maxRate}) // most rows are of one client

@@ -177,7 +177,8 @@ func (p *plan) units(t testing.TB) dhcpdata.Units {
 		}
 		return items
 	}
-	server := []dhcpdata.Item{dhcpdata.Server{ID: 1, Name: "twin", Configuration: 2, Addresses: []netip.Addr{netip.MustParseAddr(twinServer4)}}}
+	server := []dhcpdata.Item{dhcpdata.Server{ID: 1, Name: "twin", Configuration: 2,
+		Addresses: []netip.Addr{netip.MustParseAddr(twinServer4)}}}
 	server = append(server, options(0, dhcpdata.AtServer, p.options)...)
 	server = append(server, services(0, dhcpdata.AtServer, map[string]any{"ping-check": false, "dhcp-cache-threshold": 0,
 		"echo-client-id": p.echo})...)
@@ -683,8 +684,8 @@ func (a *actor) expected(p *plan, s step, answers [2]answer) string {
 	return ""
 }
 
-// others reports whether another client holds the address that a message asks for at a side, or was offered it: Kea does not keep offers, so
-// the servers lease different addresses after some time.
+// others reports whether another client holds the address that a message asks for at a side, or was offered it: Kea does not keep offers,
+// so the servers lease different addresses after some time.
 func (p *plan) others(a *actor, s step, side int) bool {
 	wanted := s.requested[side]
 	if !wanted.IsValid() {

@@ -60,8 +60,8 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestShrink checks that a journal beyond its limit drops renewals that the manager does not get, then digests, and never an event, and that
-// the rest is read in order.
+// TestShrink checks that a journal beyond its limit drops renewals that the manager does not get, then digests, and never an event, and
+// that the rest is read in order.
 func TestShrink(t *testing.T) {
 	dir := t.TempDir()
 	o := journalOptions{segmentSize: 2000}

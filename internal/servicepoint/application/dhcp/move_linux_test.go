@@ -11,8 +11,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
 
-// TestMovedAddresses checks that new clients get addresses that were leased before and that have moved to another range, or are not reserved
-// any more, also after a restart.
+// TestMovedAddresses checks that new clients get addresses that were leased before and that have moved to another range, or are not
+// reserved any more, also after a restart.
 func TestMovedAddresses(t *testing.T) {
 	content := func(more ...dhcpdata.Item) dhcpdata.Units {
 		u := units(t)
@@ -27,8 +27,9 @@ func TestMovedAddresses(t *testing.T) {
 		}
 		return p
 	}
-	first := content(pool(8, "10.0.1.0", "10.0.1.1", "10.0.1.3", "10.0.1.3"), dhcpdata.Reservation{ID: 9, Address: netip.MustParseAddr("10.0.1.2"),
-		MAC: dhcpdata.Hex{2, 0, 0, 0, 0, 4}})
+	first := content(pool(8, "10.0.1.0", "10.0.1.1", "10.0.1.3", "10.0.1.3"), dhcpdata.Reservation{ID: 9,
+		Address: netip.MustParseAddr("10.0.1.2"),
+		MAC:     dhcpdata.Hex{2, 0, 0, 0, 0, 4}})
 	for name, second := range map[string]dhcpdata.Units{
 		"two ranges":     content(pool(8, "10.0.1.0", "10.0.1.1"), pool(12, "10.0.1.2", "10.0.1.3")),
 		"another range":  content(pool(12, "10.0.1.0", "10.0.1.3")),

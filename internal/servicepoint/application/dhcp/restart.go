@@ -108,8 +108,8 @@ const (
 	maxSuspicion = 30 * 86400
 )
 
-// suspect makes the server probe each address without a lease before it offers it, until the leases that the journal lost have ended: for as
-// long as the longest lease that it contains.
+// suspect makes the server probe each address without a lease before it offers it, until the leases that the journal lost have ended: for
+// as long as the longest lease that it contains.
 func (e *engine) suspect() {
 	longest := int64(minSuspicion)
 	for _, s := range e.table.slots {

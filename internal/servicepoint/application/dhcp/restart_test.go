@@ -11,8 +11,8 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// TestClockAcrossRestarts checks that a step of the wall clock between two processes changes the rest of no lease, that the clock does not go
-// back behind a record after a boot, and that each of these survives further restarts.
+// TestClockAcrossRestarts checks that a step of the wall clock between two processes changes the rest of no lease, that the clock does not
+// go back behind a record after a boot, and that each of these survives further restarts.
 func TestClockAcrossRestarts(t *testing.T) {
 	for name, one := range map[string]struct {
 		boot     string
