@@ -21,6 +21,10 @@ type ImportOptions struct {
 	Action string `json:"action,omitempty"`
 	// Comment is stored with the import in the history.
 	Comment string `json:"comment,omitempty"`
+	// ResourceType is the type of rows without a type, such as IPv4Address. The columns of a table are then guessed by their headers.
+	// Columns are the fields of columns by header; an empty field ignores the column.
+	ResourceType string            `json:"resourceType,omitempty"`
+	Columns      map[string]string `json:"columns,omitempty"`
 	// Headers apply to every row.
 	Headers map[string]string `json:"headers,omitempty"`
 	// Tag is the path of a tag that the resource of each row receives. Prune deletes the resources in Into that have the tag and are in no
@@ -39,6 +43,8 @@ type Import struct {
 	Updated   int64  `json:"updated"`
 	Unchanged int64  `json:"unchanged"`
 	Refused   int64  `json:"refused"`
+	// Columns are the fields of the columns of the table, by header, if they were guessed or given.
+	Columns map[string]string `json:"columns,omitempty"`
 	// Deleted is the number of resources that were deleted because they are in no row.
 	Deleted int64 `json:"deleted"`
 }

@@ -810,6 +810,50 @@ func TestConfigurationInURL(t *testing.T) {
 	s.ok(p.Wait(`location.search === "?configuration=` + other + `"`))
 }
 
+// TestBulkSpreadsheet imports a table with the headers of a spreadsheet: the columns are guessed, each row finds its network, and one
+// message names the rows of a cause.
+func TestBulkSpreadsheet(t *testing.T) {
+	s := start(t)
+	block := s.id("blocks", "range:'10.0.0.0/8'")
+	for _, n := range []string{"10.210.0.0/24", "10.210.1.0/24"} {
+		s.api("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"`+n+`"}`)
+	}
+	text := "IP Address,Hostname,MAC,Status,Owner\n"
+	for i := range 60 {
+		text += fmt.Sprintf("10.210.%d.%d,host-%d,00:11:22:33:55:%02x,Active,me\n", i%3, 10+i, i, i)
+	}
+	p := s.open()
+	s.ok(p.Go("/ui/bulk"))
+	s.ok(p.Still())
+	quoted, err := json.Marshal(text)
+	s.ok(err)
+	_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("#rows"); e.value = `+string(quoted)+`; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+	for i, field := range []string{"address", "name", "macAddress.address", "state", ""} {
+		s.ok(p.Wait(fmt.Sprintf(`document.querySelector("select#col%d")?.value === %q`, i, field)))
+	}
+	click := func(word string) {
+		s.ok(p.Wait(`[...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("` + word + `") && !b.disabled)`))
+		_, err := browser.Eval[any](p, `[...document.querySelectorAll("#main button")].find(b => b.innerText.startsWith("`+word+`")).click()`)
+		s.ok(err)
+	}
+	click("Preview all")
+	s.ok(p.Text("20 errors. Nothing will be applied."))
+	s.ok(p.Text("20 rows: 3, 6, 9"))
+	s.ok(p.Wait(`document.querySelectorAll(".causes li").length === 1`))
+	click("Download the rows with errors")
+	_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("#rows"); e.value = e.value.replaceAll("10.210.2.", "10.210.1."); e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+	click("Preview all")
+	s.ok(p.Text("60 new"))
+	click("Apply all")
+	s.ok(p.Text("60 created"))
+	found := s.api("GET", "/api/v2/addresses?total=true&limit=1&filter=name:contains(%27host-%27)", "")
+	if n := found["totalCount"]; n != 60.0 {
+		t.Errorf("%v addresses were created", n)
+	}
+}
+
 // TestBulk pastes a thousand rows. Each fault is shown at its cell and nothing is created. After corrections all rows are created, and one
 // Undo deletes them.
 func TestBulk(t *testing.T) {

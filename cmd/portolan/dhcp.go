@@ -154,12 +154,13 @@ func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q
 type dhcpExplainCommand struct {
 	managerFlags
 	Planned          bool   `help:"Ask about the current settings, not about the deployed ones."`
-	ClientIdentifier string `help:"The client identifier: a text, or octets such as 0x0A0B."`
+	ClientIdentifier string `help:"The client identifier: a text, or octets such as 0x0A0B. In DHCPv6 the DUID, in hexadecimal digits."`
+	IAID             string `help:"The number of the identity association of DHCPv6, by default 1." name:"iaid"`
 	CircuitID        string `help:"The circuit id of the relay agent." name:"circuit-id"`
 	RemoteID         string `help:"The remote id of the relay agent." name:"remote-id"`
 	VendorClass      string `help:"The vendor class of the client."`
 	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24."`
-	MACAddress       string `arg:"" name:"mac-address" help:"The hardware address of the client."`
+	MACAddress       string `arg:"" optional:"" name:"mac-address" help:"The hardware address of the client. DHCPv6: the DUID follows from it."`
 }
 
 // Run prints what a client would get, with the object that each part comes from.
@@ -172,8 +173,8 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	query := url.Values{"network": {strconv.FormatInt(id, 10)}, "macAddress": {c.MACAddress}}
-	for name, text := range map[string]string{"clientIdentifier": c.ClientIdentifier, "circuitId": c.CircuitID, "remoteId": c.RemoteID,
+	query := url.Values{"network": {strconv.FormatInt(id, 10)}}
+	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier, "circuitId": c.CircuitID, "remoteId": c.RemoteID,
 		"vendorClassIdentifier": c.VendorClass} {
 		if text != "" {
 			query.Set(name, text)
@@ -212,9 +213,12 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	if err := json.Unmarshal(answer, &e); err != nil {
 		return err
 	}
-	if e.Reply == "" {
+	switch {
+	case e.Reply == "":
 		fmt.Fprintf(s.stdout, "server %s does not answer: %s\n", e.Server.Name, e.Reason)
-	} else {
+	case e.Address == "":
+		fmt.Fprintf(s.stdout, "server %s offers no address: %s\n", e.Server.Name, e.Reason)
+	default:
 		fmt.Fprintf(s.stdout, "server %s offers %s for %d s\n", e.Server.Name, e.Address, e.LeaseTime)
 	}
 	if len(e.Classes) > 0 {

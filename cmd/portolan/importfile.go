@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +18,12 @@ type importFile struct {
 	scopeFlags
 	jsonFlag
 	Into    string            `help:"The parent of the rows: a collection, such as networks/100123/addresses, or a resource above all of them, such as configurations/main." placeholder:"PATH" complete:"path"`
+	As      string            `help:"What the rows are, if they have no type: addresses, networks, blocks, ranges, zones, hosts, aliases, or a type such as IPv4Address. The headers of a table may then be those of other programs." placeholder:"ROWS"`
+	Map     map[string]string `help:"The field of a column, such as Hostname=name. Without a field, the column is ignored." placeholder:"HEADER=FIELD"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
 	Strict  bool              `help:"Import nothing if a dry run would skip a row." xor:"mode"`
 	Yes     bool              `help:"Do not ask for confirmation." short:"y" env:"-"`
-	DryRun  bool              `help:"Preview the import without changing anything." short:"n" xor:"mode"`
+	DryRun  bool              `help:"Preview the import without changing anything." short:"n"`
 	Action  string            `help:"The action for each row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
 	Comment string            `help:"A comment to store in the history." placeholder:"TEXT"`
 	Tag     string            `help:"A tag to add to each imported resource, such as tags/import. Tagged resources without a row are listed." placeholder:"PATH" env:"-"`
@@ -33,6 +36,10 @@ type importFile struct {
 	stdin []byte
 }
 
+// rowTypes are the types of rows in plain words. A row with an IPv6 address has the IPv6 type.
+var rowTypes = map[string]string{"addresses": "IPv4Address", "networks": "IPv4Network", "blocks": "IPv4Block", "ranges": "IPv4DHCPRange",
+	"zones": "Zone", "hosts": "HostRecord", "aliases": "AliasRecord"}
+
 // importKinds are the media types of files, by extension.
 var importKinds = map[string]string{"csv": "text/csv", "json": "application/json", "ndjson": "application/x-ndjson"}
 
@@ -44,7 +51,7 @@ func (c *importFile) Run(s *session) error {
 	}
 	j := &importJob{name: filepath.Base(c.File), open: c.read, json: c.JSON, strict: c.Strict, ask: (isInteractive() || c.Prune) && !c.Yes,
 		ImportOptions: client.ImportOptions{ContentType: importKinds[kind], Action: c.Action, Comment: c.Comment, Headers: c.Header,
-			Tag: c.Tag, Prune: c.Prune}}
+			Tag: c.Tag, Prune: c.Prune, ResourceType: cmp.Or(rowTypes[c.As], c.As), Columns: c.Map}}
 	if j.ContentType == "" {
 		return usageError{fmt.Errorf("%s: unknown format: set --kind to csv, json or ndjson", c.File)}
 	}
@@ -52,10 +59,10 @@ func (c *importFile) Run(s *session) error {
 		return usageError{errors.New("--prune requires --tag: it deletes resources that have the tag and are not in a row")}
 	}
 	switch {
-	case c.AtOnce:
-		j.Mode = allOrNothing
 	case c.DryRun:
 		j.Mode = dryRunMode
+	case c.AtOnce:
+		j.Mode = allOrNothing
 	}
 	cl, err := c.manager()
 	if err != nil {

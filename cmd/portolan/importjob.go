@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -145,8 +146,10 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	for text := range strings.Lines(log) {
 		line := readLine(strings.TrimSuffix(text, "\n"))
 		if line.code != "" {
-			line.text += ": " + remedy(line.code)
-			line.why += ": " + remedy(line.code)
+			if help := remedy(line.code); !strings.HasSuffix(line.why, help) {
+				line.text += ": " + help
+				line.why += ": " + help
+			}
 			j.refusals.add(line.code + ": " + line.why)
 		}
 		shown := line.text
@@ -155,6 +158,11 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 		}
 		if shown != "" {
 			fmt.Fprintln(s.stderr, shown)
+		}
+	}
+	for _, header := range slices.Sorted(maps.Keys(one.Columns)) {
+		if field := one.Columns[header]; field != "" && field != header {
+			fmt.Fprintf(s.stderr, "column %q: %s\n", header, field)
 		}
 	}
 	if one.Refused > 0 && j.line == nil {

@@ -215,3 +215,12 @@ export function faultsOf(p: Problem): Fault[] {
   }
   return list
 }
+
+/** Saves a text as a file of the browser. */
+export function saveText(name: string, text: string) {
+  const a = document.createElement("a")
+  a.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }))
+  a.download = name
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(a.href), 10_000)
+}

@@ -2020,6 +2020,7 @@ export type LeaseAction = {
   address: string
   configuration: Ref | null
   creationDateTime: string | null
+  leaseDateTime: string | null
   reservation: Ref | null
   state: "PENDING" | "DONE" | "NO_EFFECT" | null
   userDefinedFields: any
@@ -2416,6 +2417,7 @@ export type ResourceImport = {
   name: string | null
   _links?: Links
   action: "CREATE_OR_UPDATE" | "CREATE" | "UPDATE"
+  columns: any
   comment: string | null
   completionDateTime: string | null
   contentType: string | null
@@ -2428,6 +2430,7 @@ export type ResourceImport = {
   mode: "ROW_BY_ROW" | "ALL_OR_NOTHING" | "DRY_RUN"
   prune: boolean
   refused: number
+  resourceType: string | null
   rows: number
   size: number
   startDateTime: string | null

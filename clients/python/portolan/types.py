@@ -1944,6 +1944,7 @@ LeaseAction = TypedDict("LeaseAction", {
     "address": str,
     "action": Literal["END_LEASE", "CLEAR_ADDRESS", "RESERVE"],
     "state": Optional[Literal["PENDING", "DONE", "NO_EFFECT"]],
+    "leaseDateTime": Optional[str],
     "creationDateTime": Optional[str],
     "reservation": Optional[Dict[str, Any]],
 }, total=False)
@@ -2322,6 +2323,8 @@ ResourceImport = TypedDict("ResourceImport", {
     "into": Optional[str],
     "mode": Literal["ROW_BY_ROW", "ALL_OR_NOTHING", "DRY_RUN"],
     "action": Literal["CREATE_OR_UPDATE", "CREATE", "UPDATE"],
+    "resourceType": Optional[str],
+    "columns": Optional[Dict[str, Optional[str]]],
     "headers": Optional[Dict[str, Optional[str]]],
     "tag": Optional[str],
     "prune": bool,

@@ -1,21 +1,22 @@
 // Bulk import: rows from a file or the clipboard, the mapping of columns, errors at their cells, and one change for all rows.
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { call, dryRun, get, literal, query, type Page, type Problem, type Resource } from "../api"
+import { call, dryRun, get, literal, query, type Page, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { Button, counted, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
 import { configuration } from "../session"
+import { causesOf, faultyRows, fieldsOf, guessColumns, importSheet, kinds, likelyKind } from "../sheet"
 import {
   badColumns,
   bodyOf,
   collectionFor,
   csvOf,
   faultsOf,
-  faultsOfLog,
   located,
   makeable,
   parseTable,
+  saveText,
   targetOf,
   typeFor,
   type Fault,
@@ -25,7 +26,8 @@ import { undo } from "../work"
 
 const maxRows = 10_000,
   shownRows = 200,
-  mostFaults = 100
+  mostFaults = 100,
+  mostCauses = 20
 
 /** The time for finding further faults after the first ones, in milliseconds. */
 const patience = 10_000
@@ -84,6 +86,9 @@ export function Bulk() {
   const [text, setText] = useState(""),
     [into, setInto] = useState(""),
     [mapping, setMapping] = useState<Record<number, string>>({}),
+    [chosen, setChosen] = useState<string | null>(null),
+    [columns, setColumns] = useState<Record<string, string>>({}),
+    [guessed, setGuessed] = useState<{ of: string; columns?: Record<string, string>; problem?: Problem }>(),
     [tried, setTried] = useState<Trial & { key: string }>(),
     [busy, setBusy] = useState(false)
   const rows = useMemo(() => parseTable(text), [text]),
@@ -91,8 +96,34 @@ export function Bulk() {
     data = rows.slice(1),
     heads = head.join("\t")
   useEffect(() => setMapping({}), [heads]) // new columns need a new mapping
-  const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
+  // The rows of another program: the manager guesses the fields of the columns, and each row finds its parent.
+  const likelyOne = likelyKind(head),
+    foreign =
+      !!likelyOne &&
+      !!schema &&
+      (!!target.data?.startsWith("configurations/") ||
+        badColumns(
+          head,
+          schema.types[likelyOne].f.map(f => f.n),
+        ).length > 0),
+    kind = chosen ?? (foreign ? likelyOne : ""),
+    sheet = kind + "\n" + heads
+  useEffect(() => {
+    setColumns({})
+    setGuessed(undefined)
+    if (!kind || !data.length) return
+    let late = false
+    guessColumns(head, data, kind)
+      .then(g => late || setGuessed({ of: sheet, columns: g }))
+      .catch(e => late || setGuessed({ of: sheet, problem: problemOf(e) }))
+    return () => {
+      late = true
+    }
+  }, [sheet, !data.length])
+  const guess = guessed?.of === sheet ? guessed : undefined,
+    fieldOf = (h: string) => columns[h.trim()] ?? guess?.columns?.[h.trim()] ?? ""
+  const names = head.map((h, i) => (kind ? fieldOf(h) : (mapping[i] ?? h.trim())))
   const types = useMemo(
     () =>
       new Set(
@@ -132,7 +163,7 @@ export function Bulk() {
       .flat()
     return ["id", "type", "view", ...new Set(relatives.flatMap(t => schema.types[t]?.f.map(f => f.n) ?? []))]
   }, [known, types, schema])
-  const bad = badColumns(names, readable)
+  const bad = kind ? [] : badColumns(names, readable)
   useEffect(() => {
     if (!text) return
     guardLeaving(() => confirm("The rows are not applied. Leave the page and discard them?"))
@@ -140,41 +171,31 @@ export function Bulk() {
   }, [!text])
   const [wanted, setWanted] = useState<boolean | null>(null),
     changes = wanted ?? names.includes("id") // an exported table identifies its resources by id
-  const key = JSON.stringify([text, names, target.data, changes]),
+  const key = JSON.stringify([text, names, target.data, changes, kind]),
     current = tried?.key === key ? tried : undefined
   /** Imports the rows: creates new resources and updates existing ones. keep false is a dry run. */
   const imported = async (keep: boolean) => {
-    const comment = "console " + crypto.randomUUID(),
-      form = new FormData()
-    form.append(
-      "fileInfo",
-      new Blob(
-        [
-          JSON.stringify({
-            contentType: "text/csv",
-            into: target.data,
-            state: "QUEUED",
-            mode: keep ? "ALL_OR_NOTHING" : "DRY_RUN",
-            comment,
-          }),
-        ],
-        { type: "application/json" },
-      ),
-    )
-    form.append("fileData", new Blob([csvOf(names, data)], { type: "text/csv" }), "pasted.csv")
-    let r = (await call<Resource>("POST", "imports", form, { quiet: true })).body
-    while (["PENDING", "QUEUED", "RUNNING"].includes(r.state)) {
-      await new Promise(done => setTimeout(done, 200))
-      r = await get("imports/" + r.id, { quiet: true })
-    }
-    const log = (await get<Page>(`imports/${r.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
-    void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
+    const comment = "console " + crypto.randomUUID()
+    const {
+      result: r,
+      faults,
+      log,
+    } = await importSheet(kind ? head : names, data, {
+      into: target.data,
+      mode: keep ? "ALL_OR_NOTHING" : "DRY_RUN",
+      comment,
+      ...(kind && {
+        resourceType: kind,
+        columns: Object.fromEntries(head.map(h => [h.trim(), fieldOf(h)])),
+        action: changes ? "CREATE_OR_UPDATE" : "CREATE",
+      }),
+    })
     const problem =
       r.refused || r.state === "FAILED"
         ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows were refused.") }
         : undefined
     if (problem || !keep) {
-      setTried({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated })
+      setTried({ key, faults, problem, created: r.created, updated: r.updated })
       return
     }
     const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), {
@@ -190,7 +211,7 @@ export function Bulk() {
   }
   const attempt = async (keep: boolean) => {
     setBusy(true)
-    if (changes) {
+    if (changes || kind) {
       try {
         await imported(keep)
       } catch (e) {
@@ -236,9 +257,9 @@ export function Bulk() {
     <>
       <Head title="Bulk and CSV" />
       <p class="muted">
-        Paste rows or drop a file. The first line names the fields. Either all rows are applied, or none. You can edit
-        an exported CSV and import it again here. For more than {number(maxRows)} rows, use{" "}
-        <code>portolan import file</code>.
+        Paste rows or drop a file, of a spreadsheet or another program. The first line names the columns. Either all
+        rows are applied, or none. You can edit an exported CSV and import it again here. For more than{" "}
+        {number(maxRows)} rows, use <code>portolan import file</code>.
       </p>
       <div class="fields">
         <Field
@@ -255,6 +276,26 @@ export function Bulk() {
               value={into}
               onInput={e => setInto(e.currentTarget.value)}
             />
+          )}
+        </Field>
+        <Field
+          label="Rows are"
+          wrong={guess?.problem?.message}
+          hint={
+            kind
+              ? "The columns are guessed by their headers; correct them below. Each row finds its network, block or zone. Only administrators can import this way."
+              : "Each row names its type, or its columns are those of the API."
+          }
+        >
+          {(id, d) => (
+            <select id={id} aria-describedby={d} value={kind} onChange={e => setChosen(e.currentTarget.value)}>
+              <option value="">As in the column type</option>
+              {kinds.map(([type, label]) => (
+                <option key={type} value={type}>
+                  {label}
+                </option>
+              ))}
+            </select>
           )}
         </Field>
         <Field label="Mode" hint={changes ? "Only administrators can update." : undefined}>
@@ -310,7 +351,15 @@ export function Bulk() {
         <>
           <div class="tools">
             <Button
-              disabled={busy || !data.length || data.length > maxRows || bad.length > 0 || !target.data || !schema}
+              disabled={
+                busy ||
+                !data.length ||
+                data.length > maxRows ||
+                bad.length > 0 ||
+                !target.data ||
+                !schema ||
+                (!!kind && !guess?.columns)
+              }
               onClick={() => void attempt(false)}
             >
               {busy ? "Loading preview …" : `Preview all ${number(data.length)} rows`}
@@ -346,30 +395,75 @@ export function Bulk() {
             </span>
           </div>
           {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
+          {!!current?.faults.length && (
+            <div class="causes">
+              <ul>
+                {causesOf(current.faults)
+                  .slice(0, mostCauses)
+                  .map(cause => (
+                    <li key={cause.says}>
+                      <span class="bad-text">{cause.says}</span>{" "}
+                      <span class="muted">
+                        ({cause.rows.length === 1 ? "row" : `${number(cause.rows.length)} rows:`}{" "}
+                        {cause.rows
+                          .slice(0, 12)
+                          .map(n => n + 1)
+                          .join(", ")}
+                        {cause.rows.length > 12 ? ", …" : ""})
+                      </span>
+                    </li>
+                  ))}
+              </ul>
+              <Button onClick={() => saveText("faulty-rows.csv", faultyRows(head, data, current.faults))}>
+                Download the rows with errors
+              </Button>
+            </div>
+          )}
           <div class="sheet" tabIndex={0} role="region" aria-label="Rows">
             <table>
               <thead>
                 <tr>
                   <th>#</th>
+                  <th class="error">Error</th>
                   {head.map((h, i) => (
                     <th key={i}>
                       <label class="hidden" for={"col" + i}>
                         Field of column {i + 1}
                       </label>
-                      <input
-                        id={"col" + i}
-                        class="mono"
-                        list="known-fields"
-                        value={names[i]}
-                        onInput={e => {
-                          const to = e.currentTarget.value
-                          setMapping(m => ({ ...m, [i]: to }))
-                        }}
-                        title={h}
-                      />
+                      {kind && schema ? (
+                        <>
+                          <div>{h}</div>
+                          <select
+                            id={"col" + i}
+                            value={names[i]}
+                            onChange={e => {
+                              const to = e.currentTarget.value
+                              setColumns(m => ({ ...m, [h.trim()]: to }))
+                            }}
+                          >
+                            <option value="">(ignored)</option>
+                            {[...new Set([...fieldsOf(schema, kind), names[i]])].filter(Boolean).map(f => (
+                              <option key={f} value={f}>
+                                {f}
+                              </option>
+                            ))}
+                          </select>
+                        </>
+                      ) : (
+                        <input
+                          id={"col" + i}
+                          class="mono"
+                          list="known-fields"
+                          value={names[i]}
+                          onInput={e => {
+                            const to = e.currentTarget.value
+                            setMapping(m => ({ ...m, [i]: to }))
+                          }}
+                          title={h}
+                        />
+                      )}
                     </th>
                   ))}
-                  <th>Error</th>
                 </tr>
               </thead>
               <tbody>
@@ -399,6 +493,7 @@ export function Bulk() {
           )}
           <form
             class="tools"
+            hidden={!!kind}
             onSubmit={e => {
               e.preventDefault()
               if (column && !names.includes(column)) widen()
@@ -440,9 +535,13 @@ export function Bulk() {
 
 /** A row with its faults at their cells. */
 function Row({ n, cells, names, faults }: { n: number; cells: string[]; names: string[]; faults: Fault[] }) {
+  const all = faults.map(f => (f.field ? f.field + ": " : "") + f.says).join("; ")
   return (
     <tr class={faults.length ? "faulty" : ""}>
       <td class="num muted">{n + 1}</td>
+      <td class="error bad-text" title={all}>
+        {all}
+      </td>
       {names.map((name, i) => {
         const f = faults.find(
           f => f.field && (f.field === name || name.startsWith(f.field + ".") || f.field.startsWith(name + ".")),
@@ -453,14 +552,6 @@ function Row({ n, cells, names, faults }: { n: number; cells: string[]; names: s
           </td>
         )
       })}
-      <td class="bad-text">
-        {faults.map((f, k) => (
-          <span key={k}>
-            {f.field ? f.field + ": " : ""}
-            {f.says}{" "}
-          </span>
-        ))}
-      </td>
     </tr>
   )
 }

@@ -1,4 +1,5 @@
 // Generic pages for every collection and resource of the API, built from the schema.
+import { saveText } from "../table"
 import { useState } from "preact/hooks"
 import { call, get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
@@ -443,11 +444,7 @@ async function csv(path: string, parameters: Record<string, string>) {
         bad: true,
       },
     )
-  const a = document.createElement("a")
-  a.href = URL.createObjectURL(new Blob([r.body], { type: "text/csv" }))
-  a.download = path.replaceAll("/", "-") + ".csv"
-  a.click()
-  setTimeout(() => URL.revokeObjectURL(a.href), 10_000)
+  saveText(path.replaceAll("/", "-") + ".csv", r.body)
 }
 
 export function CollectionPage({ name }: { name: string }) {

@@ -228,6 +228,7 @@ func (m *Message6) RelayPort6(source uint16) uint16 {
 	return serverPort6
 }
 
+// serverPort6 is the port of servers and relay agents of DHCPv6.
 const serverPort6 = 547
 
 // LinkLayer6 returns the hardware type and address of the client: from the relay next to the client (RFC 6939), or else from a DUID that

@@ -85,6 +85,7 @@ var descriptions = map[string]string{
 	"LeaseAction.address":                          "address is the leased or abandoned address.",
 	"LeaseAction.configuration":                    "configuration is the configuration that contains the address.",
 	"LeaseAction.creationDateTime":                 "creationDateTime is the time of the request.",
+	"LeaseAction.leaseDateTime":                    "leaseDateTime is the beginning of the lease that END_LEASE ends. The server ends no other lease of the address.",
 	"LeaseAction.reservation":                      "reservation is the address that RESERVE created or changed.",
 	"LeaseAction.state":                            "state is PENDING until the server has performed the action. It is NO_EFFECT if the address had no lease any more.",
 	"LeaseSpan":                                    "LeaseSpan is the time during which a client had an address. Spans are kept for the dhcpTransactionRetentionPeriod of AuditDataSettings.",

@@ -44,6 +44,8 @@ type LeaseAction struct {
 	Action string `api:"action,required,createOnly" enum:"END_LEASE|CLEAR_ADDRESS|RESERVE"`
 	// State is PENDING until the server has performed the action. It is NO_EFFECT if the address had no lease any more.
 	State string `api:"state,readOnly,index" enum:"PENDING|DONE|NO_EFFECT"`
+	// LeaseDateTime is the beginning of the lease that END_LEASE ends. The server ends no other lease of the address.
+	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
 	// CreationDateTime is the time of the request.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
 	// Reservation is the address that RESERVE created or changed.
@@ -75,6 +77,9 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 		return problem.Conflict("ResourceConflictsWithOther", "address: %s is %s and not abandoned", x.Address, l.state)
 	}
 	x.Address, x.State, x.CreationDateTime = x.Address.Unmap(), ActionPending, c.Tx.Now()
+	if x.Action == ActionEnd {
+		x.LeaseDateTime = l.start
+	}
 	if err := deleteOldActions(c, network.ID); err != nil {
 		return err
 	}
@@ -154,6 +159,9 @@ func (w *leaseWriter) ordered(id int64, changed bool) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if mine, err := w.answersFor(row); err != nil || !mine {
 		return err
 	}
 	c := &resource.Change{Tx: w.tx, API: w.api}

@@ -17,9 +17,10 @@ import (
 
 // leaseChange is a reported change of a lease.
 type leaseChange struct {
-	// state is the state after the change. start is the time of the lease or of its end.
-	state string
-	start time.Time
+	// state is the state after the change. start is the time of the lease or of its end. began is the beginning of the lease, also at its
+	// end; the zero time if it is unknown.
+	state        string
+	start, began time.Time
 	// end is the expiration of a lease that lasts.
 	end     time.Time
 	network int64
@@ -46,6 +47,8 @@ type storedLease struct {
 	id, version, span, server, parent int64
 	there                             bool
 	state, mac, clientID              string
+	iaid                              uint32
+	prefix                            bool
 	start                             time.Time
 	body                              string
 }
@@ -57,8 +60,10 @@ type leaseWriter struct {
 	server        int64
 	configuration int64
 	pages         *pages
-	// networks caches the spans of networks, by id; those that do not exist are nil.
+	// networks caches the spans of networks, by id; those that do not exist are nil. deployed is Reporter.Serves, and served its results.
 	networks map[int64]*store.Resource
+	deployed func(tx *store.Tx, server, network int64) (bool, error)
+	served   map[int64]bool
 	// snapshot is the snapshot that is being received; 0 if there is none.
 	snapshot int64
 	// abandoned are the addresses that became abandoned; dropped is the number of changes of addresses that are in no network.
@@ -68,7 +73,7 @@ type leaseWriter struct {
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
-		networks: map[int64]*store.Resource{}}
+		networks: map[int64]*store.Resource{}, served: map[int64]bool{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -118,6 +123,11 @@ func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
 		return l, fmt.Errorf("lease %d: %w", l.id, err)
 	}
 	l.mac, l.clientID = textOf(&body, "macAddress"), textOf(&body, "clientIdentifier")
+	if iaid, wrong := strconv.ParseUint(textOf(&body, "identityAssociationIdentifier"), 10, 32); wrong == nil {
+		l.iaid = uint32(iaid)
+	}
+	length := body.Get("prefixLength")
+	l.prefix = len(length) > 0 && string(length) != "null"
 	if start := textOf(&body, "leaseDateTime"); start != "" {
 		l.start, err = time.Parse(time.RFC3339, start)
 	}
@@ -149,13 +159,13 @@ func (w *leaseWriter) change(c leaseChange) error {
 		return err
 	}
 	same := l.there && l.mac == c.mac && l.clientID == c.clientID
-	if l.there && !same && l.server != w.server && c.start.Before(l.start) {
-		if c.lasts() {
-			_, err = w.writeSpan(0, c, l.start, "REPLACED")
+	if isLatest, err := w.isLatest(l, c, same); err != nil || !isLatest {
+		if err == nil {
+			err = w.complete(l, c, same)
 		}
 		return err
 	}
-	if c.state == stateAbandoned {
+	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
 	}
 	if !c.lasts() {

@@ -15,7 +15,10 @@ type Holder struct {
 	Network            int64
 	Address            netip.Addr
 	Hardware, ClientID []byte
-	Leased, Abandoned  bool
+	// IAID is the number of the identity association, and Prefix is true for a delegated prefix, in DHCPv6.
+	IAID              uint32
+	Prefix            bool
+	Leased, Abandoned bool
 	// Expires is the end of the lease, or of the time that the address is abandoned.
 	Expires time.Time
 }
@@ -27,7 +30,7 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 	if err != nil || !l.there {
 		return h, false, err
 	}
-	h = Holder{Network: l.parent, Address: a, Leased: l.state == stateAllocated || l.state == stateLeased,
+	h = Holder{Network: l.parent, Address: a, IAID: l.iaid, Prefix: l.prefix, Leased: l.state == stateAllocated || l.state == stateLeased,
 		Abandoned: l.state == stateAbandoned}
 	if mac, wrong := space.ParseHardware(l.mac); wrong == nil {
 		h.Hardware = mac

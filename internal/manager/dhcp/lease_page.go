@@ -39,11 +39,17 @@ func newPages(tx *store.Tx, configuration int64) *pages {
 	return &pages{tx: tx, configuration: configuration, all: map[string]*page{}}
 }
 
+// pageOf returns the key of the first address of the page of an address, and the last octet of the address.
+func pageOf(a netip.Addr) (first []byte, octet byte) {
+	first = slices.Clone(store.AddrKey(a))
+	octet = first[len(first)-1]
+	first[len(first)-1] = 0
+	return first, octet
+}
+
 // find returns the page of an address, and its last octet.
 func (p *pages) find(a netip.Addr) (*page, byte, error) {
-	first := slices.Clone(store.AddrKey(a))
-	octet := first[len(first)-1]
-	first[len(first)-1] = 0
+	first, octet := pageOf(a)
 	if one := p.all[string(first)]; one != nil {
 		return one, octet, nil
 	}

@@ -27,11 +27,18 @@ type Reporter struct {
 	// Applied is called with the numbers of applied events and renewals, and of records of addresses in no network. A transaction that is
 	// repeated counts again.
 	Applied func(events, renewals, dropped int)
+	// Serves reports whether a network is deployed to a server. Without it, a server changes the leases of other servers only by events that
+	// are newer.
+	Serves func(tx *store.Tx, server, network int64) (bool, error)
+	// Missing is called if records of a server are missing: its journal is not the one that was known, or a record does not follow the last
+	// one. It requests the list of all leases.
+	Missing func(tx *store.Tx, server *store.Resource) error
 }
 
 // NewReporter returns a reporter.
 func NewReporter(a *resource.API) *Reporter {
-	return &Reporter{api: a, Applied: func(int, int, int) {}}
+	return &Reporter{api: a, Applied: func(int, int, int) {}, Serves: func(*store.Tx, int64, int64) (bool, error) { return true, nil },
+		Missing: func(*store.Tx, *store.Resource) error { return nil }}
 }
 
 // Decode parses a record.
@@ -58,12 +65,13 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		return nil
 	}
 	w := newLeaseWriter(tx, r.api, server)
+	w.deployed = r.Serves
 	mark, err := readMark(tx, server.ID, node)
 	if err != nil {
 		return err
 	}
 	w.snapshot = mark.snapshot
-	renewals := 0
+	renewals, missing := 0, false
 	for _, one := range records {
 		record, ok := one.(dhcplease.Record)
 		if !ok {
@@ -73,6 +81,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		if record.Journal == mark.journal && sequence <= mark.sequence {
 			continue
 		}
+		missing = missing || !mark.precedes(record)
 		mark.journal, mark.sequence = record.Journal, sequence
 		n, err := w.record(record)
 		if err != nil {
@@ -85,6 +94,9 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		return err
 	}
 	r.Applied(len(records), renewals, w.dropped)
+	if missing {
+		return r.Missing(tx, server)
+	}
 	return nil
 }
 
@@ -98,6 +110,14 @@ func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
 type leaseMark struct {
 	journal            string
 	sequence, snapshot int64
+}
+
+// precedes reports whether a record follows the position: nothing between them is missing.
+func (m leaseMark) precedes(r dhcplease.Record) bool {
+	if m.journal == r.Journal {
+		return r.Previous <= uint64(m.sequence) //nolint:gosec // a sequence is not negative
+	}
+	return m.journal == "" && r.Previous == 0
 }
 
 func readMark(tx *store.Tx, server, node int64) (m leaseMark, err error) {
@@ -123,12 +143,7 @@ func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		for _, one := range all {
-			if err := w.pages.set(one.Address, endOf(one.Expires)); err != nil {
-				return 0, err
-			}
-		}
-		return len(all), nil
+		return len(all), w.renew(all)
 	case r.Snapshot != nil:
 		return 0, w.takeSnapshot(r)
 	case r.Pair != nil:
@@ -170,7 +185,8 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 		if err := scan(&low, &network); err != nil {
 			return err
 		}
-		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: time.UnixMilli(r.At),
+		at := time.UnixMilli(r.At)
+		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: at, began: at,
 			reason: "EXPIRED"})
 		return nil
 	}, "SELECT low, parent FROM dhcp_lease WHERE server = ? AND snapshot <> ? AND state <> ?", w.server, w.snapshot, stateFree); err != nil {
@@ -195,7 +211,7 @@ var reasons = map[dhcplease.Kind]string{dhcplease.Expire: "EXPIRED", dhcplease.R
 // changeOf returns the change that an event at a time reports; changes is false if it reports none.
 func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
 	l := e.Lease
-	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
+	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), began: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
 		prefix: l.PrefixLength, mac: hardwareText(l.MAC), clientID: strings.ToUpper(cmp.Or(l.DUID, l.ClientID)), hostName: cleaned(l.HostName),
 		circuit: shownText(l.CircuitID), remote: shownText(l.RemoteID), link: shownText(l.InterfaceID), vendor: shownText(l.VendorClass)}
 	for _, p := range l.Parameters {

@@ -43,7 +43,7 @@ func (c *compiler) compileMACPools(members map[int64][]macRow) error {
 func (c *compiler) compileMACPool(row *store.Resource, members []macRow) error {
 	unit := dhcpdata.MACPoolUnit(row.ID)
 	c.add(unit, dhcpdata.MACPool{ID: row.ID, Name: row.Name, Deny: row.Type == "DenyMACPool"})
-	if err := c.addOptions(unit, 0, level{dhcpdata.AtMACPool, row}); err != nil {
+	if err := c.addClient(unit, 0, level{dhcpdata.AtMACPool, row}); err != nil {
 		return err
 	}
 	for _, m := range members {
@@ -65,7 +65,7 @@ func (c *compiler) addMember(unit string, m macRow) error {
 	if err != nil || len(c.options[m.id]) == 0 {
 		return err
 	}
-	return c.addOptions(unit, m.id, level{dhcpdata.AtMACAddress, row})
+	return c.addClient(unit, m.id, level{dhcpdata.AtMACAddress, row})
 }
 
 // deploys reports whether a class or MAC pool is deployed to the server: if it has roles, one of them must name the server.
@@ -112,7 +112,7 @@ func (c *compiler) compileClasses() error {
 		if item.Match != nil && len(below[id]) == 0 {
 			c.warn("client class %s has no subclasses: no client belongs to it", name)
 		}
-		if err := c.addOptions(unit, 0, level{dhcpdata.AtClass, row}); err != nil {
+		if err := c.addClient(unit, 0, level{dhcpdata.AtClass, row}); err != nil {
 			return err
 		}
 		for _, sub := range below[id] {
@@ -126,7 +126,7 @@ func (c *compiler) compileClasses() error {
 				continue
 			}
 			c.add(unit, dhcpdata.Subclass{ID: sub.ID, Name: sub.Name, Value: value})
-			if err := c.addOptions(unit, sub.ID, level{dhcpdata.AtSubclass, sub}); err != nil {
+			if err := c.addClient(unit, sub.ID, level{dhcpdata.AtSubclass, sub}); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package dhcppublish
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -46,13 +45,18 @@ type compiler struct {
 	// named are the definitions by type and name; nil before the first raw option.
 	named map[string]int64
 
+	// snapshot is the number of the last request for all leases; 0 if there was none.
+	snapshot int64
 	// orders are the pending actions on leases, by network.
 	orders map[int64][]dhcpdata.Order
 
 	units    map[string][]dhcpdata.Item
 	findings []finding
-	// networks are the served networks with their options, for the validation. pairs are the failover pairs by the id of the partner.
+	// networks are the served networks with their options, for the validation. unserved are the networks without a role. clients are the
+	// classes, MAC pools and MAC addresses with options. pairs are the failover pairs by the id of the partner.
 	networks []*servedNetwork
+	unserved []*store.Resource
+	clients  []nearer
 	pairs    map[int64]dhcpdata.Pair
 }
 
@@ -69,6 +73,9 @@ type servedNetwork struct {
 	shared int64
 	pair   int64
 	pools  int
+	// reservations is the number of reserved addresses. nearer are the ranges and reserved addresses with options.
+	reservations int
+	nearer       []nearer
 	// values are the client options and the service options in effect for the whole network.
 	values map[string]chosen
 }
@@ -195,11 +202,13 @@ func (c *compiler) readCommon() error {
 		if !ok {
 			return nil
 		}
-		action := dhcpdata.EndLease
+		order := dhcpdata.Order{ID: row.ID, Address: x.Address, Action: dhcpdata.EndLease}
 		if x.Action == dhcp.ActionClear {
-			action = dhcpdata.ClearAddress
+			order.Action = dhcpdata.ClearAddress
+		} else if !x.LeaseDateTime.IsZero() {
+			order.Start = x.LeaseDateTime.Unix()
 		}
-		c.orders[row.Parent] = append(c.orders[row.Parent], dhcpdata.Order{ID: row.ID, Address: x.Address, Action: action})
+		c.orders[row.Parent] = append(c.orders[row.Parent], order)
 		return nil
 	}); err != nil {
 		return err
@@ -353,9 +362,8 @@ func (c *compiler) interfaceOf(role *serverconfig.DHCPDeploymentRole) (at roleIn
 
 // compileServer compiles the unit of the server.
 func (c *compiler) compileServer() error {
-	sum := sha256.Sum256(fmt.Appendf(nil, "dhcp server %d of configuration %d", c.server.ID, c.configuration))
 	x := dhcpdata.Server{ID: c.server.ID, Name: c.server.Name, Configuration: c.configuration,
-		DUID: append([]byte{0, 4}, sum[:16]...)} // a DUID by UUID (RFC 6355)
+		DUID: dhcpdata.DUIDOf(c.configuration, c.server.ID)}
 	for _, id := range sortedKeys(c.interfaces) {
 		at := c.interfaces[id]
 		for _, a := range []netip.Addr{at.v4, at.v6} {
@@ -363,6 +371,9 @@ func (c *compiler) compileServer() error {
 				x.Addresses = append(x.Addresses, a)
 			}
 		}
+	}
+	if x.Snapshot = c.snapshot; x.Snapshot == 0 { // a server that is deployed for the first time may have leases already
+		x.Snapshot = c.tx.Now().UnixMilli()
 	}
 	c.add(dhcpdata.ServerUnit, x)
 	row, _, err := c.get(c.configuration)
@@ -393,6 +404,9 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 	}
 	role := c.roleOf(chain)
 	if role == nil {
+		if !slices.ContainsFunc(chain, func(r *store.Resource) bool { return len(c.roles[r.ID]) > 0 }) { // not the role NONE
+			c.unserved = append(c.unserved, row)
+		}
 		return nil
 	}
 	at, kind, paired := c.interfaceOf(role)
@@ -438,10 +452,7 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 		levels[len(chain)-1-i] = level{dhcpdata.AtBlock, one}
 	}
 	levels[len(levels)-1].name = dhcpdata.AtNetwork
-	if err := c.addOptions(unit, 0, levels...); err != nil {
-		return err
-	}
-	if n.values, err = c.merged(levels...); err != nil {
+	if n.values, err = c.addMerged(unit, 0, levels...); err != nil {
 		return err
 	}
 	return c.compileSpace(unit, n, x)

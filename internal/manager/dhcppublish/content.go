@@ -53,6 +53,13 @@ func deployed(tx *store.Tx, server int64) (r content.Revision, there bool, err e
 	return r, err == nil, err
 }
 
+// Serves reports whether a network is deployed to a server.
+func Serves(tx *store.Tx, server, network int64) (bool, error) {
+	n := 0
+	err := tx.QueryRow("SELECT count(*) FROM dhcp_unit WHERE server = ? AND unit = ?", server, dhcpdata.NetworkUnit(network)).Scan(&n)
+	return n > 0, err
+}
+
 // readUnit decodes the records of a unit.
 func readUnit(id string, packed []byte) (*dhcpdata.Unit, error) {
 	text, err := unpacker.DecodeAll(packed, nil)
@@ -355,7 +362,8 @@ func verifyContent(tx *store.Tx, fault func(format string, args ...any)) error {
 	}, "SELECT server, hash FROM dhcp_server")
 }
 
-// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content.
+// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content. It requests
+// the leases of that service point.
 func renumber(c *resource.Change) error {
 	now, before := c.Type.TextOf(c.New, "servicePoint"), ""
 	if c.Old != nil {
@@ -364,8 +372,12 @@ func renumber(c *resource.Change) error {
 	if now == before {
 		return nil
 	}
-	return c.Tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), schema.HeadOf(c.New).ID,
-		c.Tx.Now().UnixMilli())
+	h := schema.HeadOf(c.New)
+	if err := c.Tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), h.ID,
+		c.Tx.Now().UnixMilli()); err != nil || now == "" {
+		return err
+	}
+	return queueRequest(c.Tx, h.Config, h.ID)
 }
 
 // deleteContent deletes the content of a server.

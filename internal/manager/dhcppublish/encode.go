@@ -19,6 +19,19 @@ var subCodes = map[string]byte{"cablelabs.primary-dhcp-server": 1, "cablelabs.se
 	"nwip.nsq-broadcast": 5, "nwip.preferred-dss": 6, "nwip.nearest-nwip-server": 7, "nwip.auto-retries": 8, "nwip.auto-retry-delay": 9,
 	"nwip.1-1-compatibility": 10, "nwip.primary-dss": 11}
 
+// subLengths are the lengths of sub-options with a fixed number of values: nominal timeout, maximum timeout and retries (RFC 3495 sections
+// 5.3 and 5.4).
+var subLengths = map[string]int{"cablelabs.as-backoff-retry": 12, "cablelabs.ap-backoff-retry": 12}
+
+// nwipCode is the option with the sub-options of NetWare/IP. nwipExists is its first sub-option: the option contains all information
+// (RFC 2242 section 3).
+const nwipCode = 63
+
+var nwipExists = []byte{2, 0}
+
+// presentAlone is the option without a value: its presence means true (RFC 9686).
+const presentAlone = "addr-reg-enable"
+
 // provisioningServer is a sub-option that contains an address or a name (RFC 3495 section 5.2).
 const provisioningServer = "cablelabs.provisioning-server"
 
@@ -66,7 +79,7 @@ func (e *optionEncoder) add(kind string, raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &on); err != nil {
 			return err
 		}
-		if e.name == "addr-reg-enable" { // RFC 9686: its presence is the value
+		if e.name == presentAlone {
 			return nil
 		}
 		e.out = append(e.out, map[bool]byte{true: 1}[on])
@@ -96,7 +109,13 @@ func (e *optionEncoder) addText(kind, text string) error {
 			return err
 		}
 		e.out = append(e.out, a.AsSlice()...)
-	case "hex", "string":
+	case "hex":
+		data, is := serverconfig.HexOctets(text)
+		if !is {
+			return fmt.Errorf("%q is not hexadecimal", text)
+		}
+		e.out = append(e.out, data...)
+	case "string":
 		data, is := hexOctets(text)
 		if !is {
 			data = []byte(text)
@@ -162,6 +181,9 @@ func (e *optionEncoder) addNTPServer(text string) error {
 
 // finish returns the octets. A sub-option gets its head.
 func (e *optionEncoder) finish() ([]byte, error) {
+	if len(e.out) == 0 && e.name != presentAlone {
+		return nil, fmt.Errorf("%s has an empty value, which cannot be sent", e.name)
+	}
 	code, is := subCodes[e.name]
 	if !is {
 		return e.out, nil
@@ -176,6 +198,9 @@ func (e *optionEncoder) finish() ([]byte, error) {
 			}
 			e.out = append([]byte{0}, name...)
 		}
+	}
+	if n, fixed := subLengths[e.name]; fixed && len(e.out) != n {
+		return nil, fmt.Errorf("%s has %d octets, and requires %d", e.name, len(e.out), n)
 	}
 	if len(e.out) > 255 {
 		return nil, fmt.Errorf("%s has %d octets, more than 255", e.name, len(e.out))

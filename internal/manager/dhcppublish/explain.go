@@ -19,8 +19,10 @@ import (
 type Question struct {
 	// Network is the id of the network of the client.
 	Network int64
-	// MACAddress and ClientIdentifier identify the client.
+	// MACAddress and ClientIdentifier identify the client. In DHCPv6, ClientIdentifier is the DUID, and IAID the number of the identity
+	// association.
 	MACAddress, ClientIdentifier string
+	IAID                         uint32
 	// CircuitID, RemoteID and VendorClass are texts, or octets such as 0x0A0B.
 	CircuitID, RemoteID, VendorClass string
 	// Requested is the address that the client requests; it may be invalid.
@@ -36,7 +38,7 @@ type Explanation struct {
 	Network ExplainedObject `json:"network"`
 	// Planned reports whether the current settings were asked, not the deployed ones.
 	Planned bool `json:"planned"`
-	// Reply is OFFER, or null if the client gets no answer. Reason is the reason for that.
+	// Reply is OFFER, in DHCPv6 ADVERTISE, or null if the client gets no answer. Reason is the reason for no answer, or for no address.
 	Reply  *string `json:"reply"`
 	Reason *string `json:"reason"`
 	// Address is the offered address; null if there is none. Range and Reservation are the ids of the objects that it comes from.
@@ -91,8 +93,8 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	if err != nil {
 		return e, err
 	}
-	if network.Type != "IPv4Network" {
-		return e, problem.Query("network", "%d is an %s, not an IPv4Network", network.ID, network.Type)
+	if network.Type != "IPv4Network" && network.Type != "IPv6Network" {
+		return e, problem.Query("network", "%d is an %s, not an IPv4Network or IPv6Network", network.ID, network.Type)
 	}
 	network = network.Clone()
 	if network.Low == nil { // a shown row has no span
@@ -100,7 +102,15 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 			return e, err
 		}
 	}
-	facts, err := q.facts(network)
+	v6 := network.Type == "IPv6Network"
+	if q.Requested.IsValid() && q.Requested.Is6() != v6 {
+		return e, problem.Query("requested", "%s is not an %s address", q.Requested, family(v6))
+	}
+	decide := q.decide
+	if v6 {
+		decide = q.decide6
+	}
+	answer, err := decide(network)
 	if err != nil {
 		return e, err
 	}
@@ -113,40 +123,62 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 		return e, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %v",
 			problem.About(server.ID, server.Name), err)
 	}
-	leases := &reportedLeases{tx: tx, configuration: network.Configuration}
-	d := dhcpdata.Decide(content, facts, leases, tx.Now().Unix())
-	if leases.err != nil {
-		return e, leases.err
-	}
+	leases := &reportedLeases{tx: tx, configuration: network.Configuration, v6: v6}
 	e = Explanation{Server: ExplainedObject{server.ID, server.Name}, Network: ExplainedObject{network.ID, network.Name}, Planned: q.Planned,
-		Classes: append([]string{}, d.Classes...), Options: []ExplainedOption{}, Steps: []ExplainedStep{}}
-	if d.Reply == dhcpdata.Offer {
-		reply := "OFFER"
-		e.Reply = &reply
-	}
-	if d.Reason != dhcpdata.Served {
-		reason := string(d.Reason)
+		Classes: []string{}, Options: []ExplainedOption{}, Steps: []ExplainedStep{}}
+	answer(&e, content, leases, tx.Now().Unix())
+	return e, leases.err
+}
+
+// answerer fills in an explanation with the decision on a message.
+type answerer func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64)
+
+// decide returns the answer to a DISCOVER.
+func (q Question) decide(network *store.Resource) (answerer, error) {
+	facts, err := q.facts(network)
+	return func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) {
+		d := dhcpdata.Decide(c, facts, leases, now)
+		e.Classes = append(e.Classes, d.Classes...)
+		if d.Reply == dhcpdata.Offer {
+			reply := "OFFER"
+			e.Reply = &reply
+		}
+		e.addReason(d.Reason)
+		if d.Address.IsValid() {
+			e.addAddress(d.Address, d.LeaseTime, d.Pool, d.Reservation)
+		}
+		for _, o := range d.Options {
+			e.Options = append(e.Options, ExplainedOption{int(o.Code), o.Name, hex.EncodeToString(o.Value), placeOf(o.From)})
+		}
+		e.addSteps(d.Steps)
+	}, err
+}
+
+// addReason sets the reason, if there is one.
+func (e *Explanation) addReason(r dhcpdata.Reason) {
+	if r != dhcpdata.Served {
+		reason := string(r)
 		e.Reason = &reason
 	}
-	if d.Address.IsValid() {
-		text, seconds := d.Address.String(), int64(d.LeaseTime)
-		e.Address, e.LeaseTime = &text, &seconds
+}
+
+// addAddress sets the address, its lease time in seconds, and the objects that it comes from; 0 if there are none.
+func (e *Explanation) addAddress(a netip.Addr, seconds uint32, pool, reservation int64) {
+	text, length := a.String(), int64(seconds)
+	e.Address, e.LeaseTime = &text, &length
+	if pool != 0 {
+		e.Range = &pool
 	}
-	for _, one := range []struct {
-		id *int64
-		at **int64
-	}{{&d.Pool, &e.Range}, {&d.Reservation, &e.Reservation}} {
-		if *one.id != 0 {
-			*one.at = one.id
-		}
+	if reservation != 0 {
+		e.Reservation = &reservation
 	}
-	for _, o := range d.Options {
-		e.Options = append(e.Options, ExplainedOption{int(o.Code), o.Name, hex.EncodeToString(o.Value), placeOf(o.From)})
-	}
-	for _, s := range d.Steps {
+}
+
+// addSteps adds the rules that were examined.
+func (e *Explanation) addSteps(steps []dhcpdata.Step) {
+	for _, s := range steps {
 		e.Steps = append(e.Steps, ExplainedStep{s.Rule, s.Result, placeOf(s.From)})
 	}
-	return e, nil
 }
 
 // unitsFor returns the server of a network and its content: the deployed one, or with planned the one of the current settings.
@@ -162,8 +194,8 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 	}
 	if !planned {
 		if len(servers) == 0 {
-			return nil, nil, problem.NotFound("network %d is not deployed to a DHCP server: run a full deployment of DHCPv4, or ask about the "+
-				"planned settings", network.ID)
+			return nil, nil, problem.NotFound("network %d is not deployed to a DHCP server: run a full deployment of %s, or ask about the "+
+				"planned settings", network.ID, serviceOf(network.Type == "IPv6Network"))
 		}
 		row, err := tx.Get(servers[0])
 		if err != nil {
@@ -176,7 +208,7 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := newCompiler(tx, a, row, false)
+	c, err := newCompiler(tx, a, row, network.Type == "IPv6Network")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +219,7 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 		return nil, nil, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %s",
 			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
 	}
-	units, err := (Service{API: a}).units(c, nil)
+	units, err := (Service{API: a, V6: c.v6}).units(c, nil)
 	return row, units, err
 }
 
@@ -267,6 +299,7 @@ func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
 type reportedLeases struct {
 	tx            *store.Tx
 	configuration int64
+	v6            bool
 	err           error
 }
 
@@ -282,6 +315,9 @@ func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcp
 	s = dhcpdata.LeaseState{Network: found.Network, Address: found.Address, Hardware: found.Hardware,
 		Client:  dhcpdata.Identity(1, found.Hardware, found.ClientID),
 		Expires: found.Expires.Unix()}
+	if l.v6 {
+		s.Client = dhcpdata.Identity6(found.Prefix, found.IAID, found.ClientID)
+	}
 	switch {
 	case found.Abandoned:
 		s.State = dhcpdata.Abandoned
@@ -309,7 +345,9 @@ func (l *reportedLeases) Of(network int64, client string) (dhcpdata.LeaseState, 
 // listOf returns the leases of a client.
 func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
 	var mac, identifier []byte
-	if rest, is := strings.CutPrefix(client, "c"); is {
+	if l.v6 {
+		identifier = dhcpdata.DUIDOfIdentity6(client)
+	} else if rest, is := strings.CutPrefix(client, "c"); is {
 		identifier = []byte(rest)
 	} else if len(client) > 2 {
 		mac = []byte(client[2:])

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
@@ -82,7 +81,15 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		case "networks":
 			f.collect(r.ID)
 		case dhcp.LeaseActions:
-			if before == nil {
+			was, err := isPending(before)
+			if err != nil {
+				return err
+			}
+			is, err := isPending(after)
+			if err != nil {
+				return err
+			}
+			if was != is { // the server gets an order, and forgets a performed one
 				f.networks[r.Parent] = true
 			}
 		case "macAddresses":
@@ -94,6 +101,18 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// isPending reports whether a row is an action on a lease that the server has not performed yet. It may be nil.
+func isPending(row *store.Resource) (pending bool, err error) {
+	if row == nil {
+		return false, nil
+	}
+	err = store.Members(row.Body, func(name, raw []byte) error {
+		pending = pending || string(name) == "state" && string(raw) == strconv.Quote(dhcp.ActionPending)
+		return nil
+	})
+	return pending, err
 }
 
 // collect collects a changed network.
@@ -170,30 +189,28 @@ func (f *liveFollower) queue(id int64, always bool) error {
 	if err != nil {
 		return err
 	}
-	if !always && !isLive(row) {
-		return nil
+	if !always {
+		if live, err := isLive(row); err != nil || !live {
+			return err
+		}
 	}
-	f.tx.Touch(dueTopic)
-	return f.tx.Write("INSERT INTO dhcp_due (configuration, what, changed) VALUES (?, ?, ?) ON CONFLICT (configuration, what) DO UPDATE SET"+
-		" changed = excluded.changed", row.Configuration, id, f.tx.Now().UnixMilli())
+	return queueChange(f.tx, row.Configuration, id)
 }
 
 // isLive reports whether the changes of a network or a MAC pool are deployed at once.
-func isLive(row *store.Resource) bool {
+func isLive(row *store.Resource) (live bool, err error) {
 	field := "dynamicUpdateEnabled"
 	if row.Collection == "macPools" {
 		field = "instantDeploymentEnabled"
 	}
-	live := row.Type == "DenyMACPool"
-	if err := store.Members(row.Body, func(name, raw []byte) error {
+	live = row.Type == "DenyMACPool"
+	err = store.Members(row.Body, func(name, raw []byte) error {
 		if string(name) == field {
 			live = live || string(raw) == "true"
 		}
 		return nil
-	}); err != nil {
-		return false
-	}
-	return live
+	})
+	return live, err
 }
 
 // Points are the service points of the fleet.
@@ -318,14 +335,22 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// deployOne deploys the changes of a network or a MAC pool to all servers that have it. It returns the service points to wake.
+// deployOne deploys the changes of a network or a MAC pool to all servers that have it, or a request for leases. It returns the service
+// points to wake.
 func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
+	server, requests := isRequest(id)
+	if requests {
+		id = server
+	}
 	row, err := tx.Get(id)
 	if store.IsNotFound(err) { // the next deployment removes it from the servers
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	if requests {
+		return l.requestLeases(tx, row.Clone())
 	}
 	unit := dhcpdata.NetworkUnit(id)
 	if row.Collection == "servers" {
@@ -355,58 +380,6 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 	return wake, nil
 }
 
-// deployTo deploys one unit to a server, and returns the service point to wake; empty if nothing changed. Settings that cannot be deployed
-// are an event, and the server keeps the unit.
-func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server int64) (point string, err error) {
-	at, err := tx.Get(server)
-	if err != nil {
-		return "", err
-	}
-	c, err := newCompiler(tx, l.api, at.Clone(), row.Type == "IPv6Network")
-	if err != nil {
-		return "", err
-	}
-	if row.Collection == "macPools" {
-		err = c.compilePool(row.ID)
-	} else {
-		err = c.compileOne(row.ID)
-	}
-	if err != nil {
-		return "", err
-	}
-	faults := c.texts(true)
-	items := c.units[unit]
-	if len(items) == 0 && len(faults) == 0 { // the server has no role for it any more, which only a deployment changes
-		return "", nil
-	}
-	before, err := unitsOf(tx, server, unit)
-	if err != nil {
-		return "", err
-	}
-	if same, err := samePair(before[unit], items); err != nil {
-		return "", err
-	} else if !same {
-		faults = append(faults, "its role has another failover pair: run a full deployment")
-	}
-	var after *dhcpdata.Unit
-	if len(faults) == 0 {
-		if after, err = dhcpdata.EncodeUnit(unit, items...); err != nil {
-			faults = append(faults, err.Error())
-		}
-	}
-	if len(faults) > 0 {
-		return "", event.Add(tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: ServiceV4, SourceName: row.Name,
-			Message: fmt.Sprintf("The change of %s %s was not deployed to server %s: %s", row.Type, c.label(row), at.Name,
-				strings.Join(faults[:min(len(faults), 3)], "; "))}, row.ID)
-	}
-	number, err := storeUnits(tx, server, before, dhcpdata.Units{unit: after})
-	if err != nil || number == 0 {
-		return "", err
-	}
-	l.points.Changed(tx, c.fields.ServicePoint)
-	return c.fields.ServicePoint, nil
-}
-
 // compilePool compiles the unit of a MAC pool.
 func (c *compiler) compilePool(id int64) error {
 	if err := c.readCommon(); err != nil {
@@ -432,14 +405,4 @@ func (c *compiler) compilePool(id int64) error {
 		return err
 	}
 	return c.compileMACPool(row, members)
-}
-
-// networkOf returns the id of the network of a unit; 0 for other units.
-func networkOf(unit string) int64 {
-	text, is := strings.CutPrefix(unit, "network/")
-	id, err := strconv.ParseInt(text, 10, 64)
-	if !is || err != nil {
-		return 0
-	}
-	return id
 }

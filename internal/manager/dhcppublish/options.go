@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -132,9 +133,15 @@ func rawFirst(o option) int {
 
 // addOptions adds the options in effect after levels to a unit. at is the id of the object in the unit; 0 for the unit itself.
 func (c *compiler) addOptions(unit string, at int64, levels ...level) error {
+	_, err := c.addMerged(unit, at, levels...)
+	return err
+}
+
+// addMerged is addOptions, and returns the options in effect.
+func (c *compiler) addMerged(unit string, at int64, levels ...level) (map[string]chosen, error) {
 	all, err := c.merged(levels...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parts := map[uint16]*dhcpdata.Option{}
 	for _, key := range sortedKeys(all) {
@@ -160,12 +167,15 @@ func (c *compiler) addOptions(unit string, at int64, levels ...level) error {
 			whole.Name += ", " + item.Name
 			continue
 		}
+		if item.Code == nwipCode {
+			item.Value = append(slices.Clone(nwipExists), item.Value...)
+		}
 		parts[item.Code] = &item
 	}
 	for _, code := range sortedKeys(parts) {
 		c.add(unit, *parts[code])
 	}
-	return nil
+	return all, nil
 }
 
 // isService reports whether options of a type are settings of the server.
@@ -186,10 +196,14 @@ func (c *compiler) clientOption(at int64, one chosen) (item dhcpdata.Option, sen
 	if d.Code != nil {
 		code = *d.Code
 	}
-	if code <= 0 || !c.v6 && code > maxCode {
+	if code <= 0 || !c.v6 && code > maxCode || code > math.MaxUint16 {
 		return item, false, fmt.Errorf("the code %d cannot be sent", code)
 	}
-	if one.name == "addr-reg-enable" && string(one.value) == "false" {
+	if one.kind != "DHCPVendorOption" && dhcpdata.IsFixed(uint16(code), c.v6) { //nolint:gosec // checked
+		return item, false, fmt.Errorf("a server does not send option %d as it is set: it determines the option itself, or the option is "+
+			"obsolete", code)
+	}
+	if one.name == presentAlone && string(one.value) == "false" {
 		return item, false, nil
 	}
 	value, err := encodeOption(one.name, c.v6, d.ValueFormat, one.value)

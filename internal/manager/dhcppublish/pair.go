@@ -183,7 +183,7 @@ func (c *compiler) checkPair(n *servedNetwork, all map[string]chosen) {
 func (c *compiler) keepPairs(before, after dhcpdata.Units) error {
 	used := map[int64]bool{}
 	for id, one := range after {
-		if networkOf(id) == 0 {
+		if _, is := dhcpdata.NetworkOf(id); !is {
 			continue
 		}
 		x, err := networkItem(one)
@@ -283,7 +283,10 @@ func textOf(r *store.Resource, name string) (text string) {
 
 // samePair reports whether the items of a network name the pair of its deployed unit. Units of other kinds have no pair.
 func samePair(had *dhcpdata.Unit, items []dhcpdata.Item) (bool, error) {
-	if had == nil || networkOf(had.ID) == 0 {
+	if had == nil {
+		return true, nil
+	}
+	if _, is := dhcpdata.NetworkOf(had.ID); !is {
 		return true, nil
 	}
 	before, err := networkItem(had)

@@ -54,9 +54,9 @@ func (s Service) Check(c *resource.Change, kind string, server *store.Resource) 
 	return nil
 }
 
-// name returns the value of the field service.
-func (s Service) name() string {
-	if s.V6 {
+// serviceOf returns the value of the field service for an address family.
+func serviceOf(v6 bool) string {
+	if v6 {
 		return ServiceV6
 	}
 	return ServiceV4
@@ -73,15 +73,20 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	if err != nil {
 		return p, err
 	}
-	if err := c.compileAll(); err != nil {
-		return p, err
-	}
 	revision, there, err := deployed(tx, server)
 	if err != nil {
 		return p, err
 	}
 	before, err := unitsOf(tx, server)
 	if err != nil {
+		return p, err
+	}
+	if had := before[dhcpdata.ServerUnit]; had != nil {
+		if c.snapshot, err = lastRequest(had); err != nil {
+			return p, err
+		}
+	}
+	if err := c.compileAll(); err != nil {
 		return p, err
 	}
 	after, err := s.units(c, before)
@@ -95,7 +100,7 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	}
 	p.Warnings = c.texts(false)
 	if faults := c.texts(true); len(faults) > 0 {
-		return p, problem.BadRequest("InvalidDeploymentData", "%s cannot be deployed to server %s: %s", s.name(),
+		return p, problem.BadRequest("InvalidDeploymentData", "%s cannot be deployed to server %s: %s", serviceOf(s.V6),
 			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
 	}
 	pools, reservations := 0, 0
@@ -110,14 +115,17 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 		}
 	}
 	p.Summary = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations)
-	p.Commit = func(tx *store.Tx, _ string) (int64, error) {
-		return commitUnits(tx, server, revision, there, before, after)
+	p.Commit = func(tx *store.Tx, serves string) (int64, error) {
+		return commitUnits(tx, row.Configuration, server, revision, there, serves, before, after)
 	}
 	return p, nil
 }
 
 // commitUnits stores the content of a server, unless it has changed since the revision. It returns the number of the revision to serve.
-func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bool, before, after dhcpdata.Units) (int64, error) {
+// Unchanged content gets a new number, and the leases are requested, if the service point serves a revision that this database does not know, as after the restore of an
+// older backup.
+func commitUnits(tx *store.Tx, configuration, server int64, revision content.Revision, there bool, serves string, before,
+	after dhcpdata.Units) (int64, error) {
 	now, is, err := deployed(tx, server)
 	if err != nil {
 		return 0, err
@@ -126,10 +134,21 @@ func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bo
 		return 0, dnspublish.ErrConcurrent
 	}
 	number, err := storeUnits(tx, server, before, after)
-	if number == 0 {
-		number = revision.Number
+	if err != nil {
+		return 0, err
 	}
-	return number, err
+	from, wrong := content.ParseRevision(serves)
+	switch latest := max(number, revision.Number); {
+	case wrong == nil && from.Number >= latest && from != (content.Revision{Hash: revision.Hash, Number: latest}):
+		number = max(from.Number+1, tx.Now().UnixMilli())
+		if err := queueRequest(tx, configuration, server); err != nil {
+			return 0, err
+		}
+		return number, tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ?", number, server)
+	case number == 0:
+		return revision.Number, nil //nolint:nilerr // a service point without a readable revision gets the whole content
+	}
+	return number, nil
 }
 
 // units returns the new content: the compiled units, and the deployed ones of the other family.
@@ -137,8 +156,9 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 	after := dhcpdata.Units{}
 	for id, one := range before {
 		keep := false
+		_, isNetwork := dhcpdata.NetworkOf(id)
 		switch {
-		case networkOf(id) != 0:
+		case isNetwork:
 			x, err := networkItem(one)
 			if err != nil {
 				return nil, err

@@ -20,6 +20,12 @@ import (
 // sortedKeys returns the keys of a map in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
+// The states of addresses that are never leased: the gateway, and the address of the server itself.
+const (
+	gatewayState = "GATEWAY"
+	ownState     = "SERVER"
+)
+
 // usedAddress is an address of a network that is in use.
 type usedAddress struct {
 	address netip.Addr
@@ -66,15 +72,16 @@ func (c *compiler) compileSpace(unit string, n *servedNetwork, x dhcpdata.Networ
 			continue
 		}
 		c.add(unit, r)
-		if err := c.addOptions(unit, row.ID, level{dhcpdata.AtAddress, row}); err != nil {
+		n.reservations++
+		if err := c.addNearer(unit, &n.nearer, level{dhcpdata.AtAddress, row}); err != nil {
 			return err
 		}
 	}
 	if x.Gateway.IsValid() {
-		used = append(used, usedAddress{x.Gateway, "GATEWAY"})
+		used = append(used, usedAddress{x.Gateway, gatewayState})
 	}
 	if x.Identifier.IsValid() && x.Prefix.Contains(x.Identifier) { // the server's own address
-		used = append(used, usedAddress{x.Identifier, "GATEWAY"})
+		used = append(used, usedAddress{x.Identifier, ownState})
 	}
 	slices.SortFunc(used, func(a, b usedAddress) int { return a.address.Compare(b.address) })
 	ranges, err := c.tx.Below(n.row.ID, "ranges", n.row.Low, n.row.High)
@@ -88,7 +95,7 @@ func (c *compiler) compileSpace(unit string, n *servedNetwork, x dhcpdata.Networ
 		}
 		c.add(unit, p)
 		n.pools++
-		if err := c.addOptions(unit, row.ID, level{dhcpdata.AtRange, row}); err != nil {
+		if err := c.addNearer(unit, &n.nearer, level{dhcpdata.AtRange, row}); err != nil {
 			return err
 		}
 	}
@@ -179,6 +186,7 @@ func (c *compiler) pool(row *store.Resource, used []usedAddress) (p dhcpdata.Poo
 		return p, err
 	}
 	whole := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
+	p.Whole = dhcpdata.Interval{First: whole.Low, Last: whole.High}
 	split := true
 	left := space.Set{whole}
 	if x, ok := o.(*ipam.IPv4DHCPRange); ok {
@@ -209,6 +217,10 @@ func (c *compiler) pool(row *store.Resource, used []usedAddress) (p dhcpdata.Poo
 				p.Probed = append(p.Probed, dhcpdata.Interval{First: u.address, Last: u.address})
 				probed++
 				continue
+			}
+			if u.state == gatewayState || u.state == ownState {
+				c.warn("range %s contains %s, the address of the %s, which is not leased", c.label(row), u.address,
+					map[string]string{gatewayState: "gateway", ownState: "server"}[u.state])
 			}
 			if low.Less(u.address) {
 				p.Ranges = append(p.Ranges, dhcpdata.Interval{First: low, Last: u.address.Prev()})

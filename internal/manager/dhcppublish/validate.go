@@ -51,17 +51,135 @@ func (c *compiler) validate() error {
 		return err
 	}
 	for _, n := range c.networks {
-		all := maps.Clone(server)
-		maps.Copy(all, n.values)
-		c.checkTimes(n, all)
-		c.checkPermissions(n, all)
+		at := n.row.Type + " " + c.label(n.row)
+		all := with(server, n.values)
+		c.examine(at, all, all)
+		for _, x := range n.nearer {
+			c.examine(x.label, x.values, with(all, x.values))
+		}
+		for _, x := range c.clients {
+			c.checkTimes(x.label+" in "+at, with(all, x.values))
+		}
+		c.checkKnown(n, at, all)
 		c.checkPair(n, all)
-		c.checkSize(n, all)
 	}
 	if !c.whole {
 		return nil
 	}
+	if err := c.checkUnserved(); err != nil {
+		return err
+	}
 	return c.checkShared()
+}
+
+// nearer is an object with options that replace those of a network: a range, a reserved address, a class, or a client.
+type nearer struct {
+	label  string
+	values map[string]chosen
+}
+
+// addNearer adds the options of a range or a reserved address to the unit of its network, and to the objects to examine.
+func (c *compiler) addNearer(unit string, all *[]nearer, at level) error {
+	values, err := c.addMerged(unit, at.row.ID, at)
+	if err == nil && len(values) > 0 {
+		*all = append(*all, nearer{at.row.Type + " " + c.label(at.row), values})
+	}
+	return err
+}
+
+// addClient adds the options of a class, a MAC pool or a MAC address to its unit, and its lease times to those to examine. id is that of
+// the object in the unit.
+func (c *compiler) addClient(unit string, id int64, at level) error {
+	values, err := c.addMerged(unit, id, at)
+	if err == nil && sets(values, leaseTimes...) {
+		c.clients = append(c.clients, nearer{at.row.Type + " " + c.label(at.row), values})
+	}
+	return err
+}
+
+// with returns the options in effect after those of a nearer object.
+func with(all, nearer map[string]chosen) map[string]chosen {
+	out := maps.Clone(all)
+	maps.Copy(out, nearer)
+	return out
+}
+
+// sets reports whether one of some service options is set.
+func sets(values map[string]chosen, names ...string) bool {
+	for _, one := range values {
+		if isService(one.kind) && slices.Contains(names, one.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// The names of the service options that are compared with each other.
+var (
+	leaseTimes  = []string{"min-lease-time", "default-lease-time", "max-lease-time"}
+	accessLists = []string{"allow-mac-pool", "deny-mac-pool", "allow-dhcp-class-members", "deny-dhcp-class-members"}
+)
+
+// examine checks the options in effect for an object, as far as its own options concern them.
+func (c *compiler) examine(at string, own, all map[string]chosen) {
+	if sets(own, leaseTimes...) {
+		c.checkTimes(at, all)
+	}
+	if sets(own, accessLists...) {
+		c.checkPermissions(at, all)
+	}
+	for _, one := range own {
+		if !isService(one.kind) {
+			c.checkSize(at, all)
+			break
+		}
+	}
+}
+
+// checkKnown warns of a network that serves only clients with a reservation, and has none.
+func (c *compiler) checkKnown(n *servedNetwork, at string, all map[string]chosen) {
+	if n.reservations > 0 || n.pools == 0 {
+		return
+	}
+	for _, one := range all {
+		denies := one.name == "deny-unknown-mac-addresses" && string(one.value) == "true" ||
+			one.name == "boot-unknown-clients" && string(one.value) == "false"
+		if isService(one.kind) && denies {
+			c.warn("%s serves no client: %s of %s %s leaves only clients with a reservation, and there is none", at, one.name, one.row.Type,
+				c.label(one.row))
+		}
+	}
+}
+
+// maxNamed is the maximum number of networks that a warning names.
+const maxNamed = 5
+
+// checkUnserved warns of networks with ranges that no server serves, because neither they nor the blocks above have a role.
+func (c *compiler) checkUnserved() error {
+	ranges := map[int64]bool{}
+	if err := c.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("ranges"),
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: c.configuration}}},
+		func(r *store.Resource) error {
+			ranges[r.Parent] = true
+			return nil
+		}); err != nil {
+		return err
+	}
+	var names []string
+	for _, row := range c.unserved {
+		if ranges[row.ID] {
+			names = append(names, c.label(row))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	c.warn("the ranges of these %s networks are not served, because no DHCP role is in effect: %s", family(c.v6), list)
+	return nil
 }
 
 // serverLevels returns the levels of the options of the server, the farthest first.
@@ -85,12 +203,11 @@ func serviceNumber(all map[string]chosen, name string) (n int64, is bool) {
 	return 0, false
 }
 
-// checkTimes compares the lease times of a network.
-func (c *compiler) checkTimes(n *servedNetwork, all map[string]chosen) {
+// checkTimes compares the lease times in effect for an object.
+func (c *compiler) checkTimes(at string, all map[string]chosen) {
 	least, hasLeast := serviceNumber(all, "min-lease-time")
 	usual, hasUsual := serviceNumber(all, "default-lease-time")
 	most, hasMost := serviceNumber(all, "max-lease-time")
-	at := n.row.Type + " " + c.label(n.row)
 	switch {
 	case hasLeast && hasMost && least > most:
 		c.fail("%s: min-lease-time %d is greater than max-lease-time %d", at, least, most)
@@ -102,7 +219,7 @@ func (c *compiler) checkTimes(n *servedNetwork, all map[string]chosen) {
 }
 
 // checkPermissions finds options that leave no client to serve.
-func (c *compiler) checkPermissions(n *servedNetwork, all map[string]chosen) {
+func (c *compiler) checkPermissions(at string, all map[string]chosen) {
 	lists := map[string][]string{}
 	for _, one := range all {
 		var names []string
@@ -114,7 +231,7 @@ func (c *compiler) checkPermissions(n *servedNetwork, all map[string]chosen) {
 		{"allow-dhcp-class-members", "deny-dhcp-class-members", "client classes"}} {
 		allowed, denied := lists[pair[0]], lists[pair[1]]
 		if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(name string) bool { return !slices.Contains(denied, name) }) {
-			c.fail("%s %s serves no client: it allows and denies the %s %s", n.row.Type, c.label(n.row), pair[2], strings.Join(allowed, ", "))
+			c.fail("%s serves no client: it allows and denies the %s %s", at, pair[2], strings.Join(allowed, ", "))
 		}
 	}
 }
@@ -127,7 +244,7 @@ const (
 )
 
 // checkSize warns of options that together need the fields file and sname, or more.
-func (c *compiler) checkSize(n *servedNetwork, all map[string]chosen) {
+func (c *compiler) checkSize(at string, all map[string]chosen) {
 	if c.v6 {
 		return
 	}
@@ -141,8 +258,8 @@ func (c *compiler) checkSize(n *servedNetwork, all map[string]chosen) {
 		}
 	}
 	if size > smallReply {
-		c.warn("%s %s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", n.row.Type,
-			c.label(n.row), size, smallReply)
+		c.warn("%s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", at, size,
+			smallReply)
 	}
 }
 

@@ -123,8 +123,9 @@ type largeZone struct {
 // errLargeZone reports that another large zone is examined as a whole.
 var errLargeZone = errors.New("another large zone is examined")
 
-// take takes it for a deployment if a zone is large. It returns errLargeZone instead of waiting, because the snapshot would be old by then.
-func (l *largeZone) take(p *plan, z *plannedZone, is deployedZone) error {
+// takeZone takes it for a deployment if a zone is large. It returns errLargeZone instead of waiting, because the snapshot
+// would be old by then.
+func (l *largeZone) takeZone(p *plan, z *plannedZone, is deployedZone) error {
 	if l.held {
 		return nil
 	}

@@ -163,7 +163,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		now := p.api.Store.Now()
 		frame, err := p.frameOf(z, now)
 		if err == nil && !(there && isCurrent(z, is, frame)) {
-			if err := d.whole.take(p, z, is); err != nil {
+			if err := d.whole.takeZone(p, z, is); err != nil {
 				return err
 			}
 			if c, err = p.publication(z, nil, now); !p.isForeign(z) {
@@ -289,7 +289,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 		if err != nil {
 			return err
 		}
-		if err := d.whole.take(p, z, is); err != nil {
+		if err := d.whole.takeZone(p, z, is); err != nil {
 			return err
 		}
 		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())

@@ -141,7 +141,7 @@ func (x *ImportBelow) BeforeDelete(c *resource.Change) error { return x.deleteDa
 
 // typeOfTable returns the type of the import of a table, one of those, by the type of its first row.
 func typeOfTable(file io.Reader, those []string) (string, error) {
-	rows, err := readRows(csvType, file)
+	rows, err := readRows(csvType, file, nil)
 	if err != nil {
 		return "", err
 	}

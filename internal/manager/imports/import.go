@@ -121,6 +121,13 @@ type ResourceImport struct {
 	Mode string `api:"mode,createOnly,notNull" enum:"ROW_BY_ROW|ALL_OR_NOTHING|DRY_RUN" default:"ROW_BY_ROW"`
 	// Action is the action for a row. With CREATE_OR_UPDATE, a row whose resource exists changes it, and any other row creates one.
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
+	// ResourceType is the type of rows without a type, such as IPv4Address; a row with an address of the other family has the type of that
+	// family. The columns of a table are then guessed by their headers, which may be those of other programs, and usual states and addresses
+	// with a prefix length are accepted.
+	ResourceType string `api:"resourceType,createOnly" example:"IPv4Address"`
+	// Columns are the fields of the columns of a table, by header. An empty field ignores the column. The other columns are guessed, if
+	// resourceType is set. After the start, GET returns the fields of all columns.
+	Columns map[string]string `api:"columns,createOnly"`
 	// Headers are request headers that apply to every row, such as x-bcn-create-reverse-record.
 	Headers map[string]string `api:"headers,createOnly"`
 	// Tag is the path of a tag that is set on the resource of each row, such as tags/import. GET returns it by number. The log lists the
@@ -169,6 +176,9 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 			return problem.Field("InvalidFileDataValue", "mode", "an all-or-nothing import must have at most %d MiB", maxBytesAtOnce>>20)
 		}
 		if _, err := readHeaders(c.API, x.Headers); err != nil {
+			return err
+		}
+		if _, err := x.newHeadings(c.API); err != nil {
 			return err
 		}
 		if x.Prune && x.Tag == "" {

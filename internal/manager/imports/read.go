@@ -34,6 +34,8 @@ type row struct {
 	// determines which members they are.
 	members map[string]json.RawMessage
 	cells   []cell
+	// guessed reports that the row has no type, and gets that of the import.
+	guessed bool
 	// wrong is the error of a row that cannot be read; otherwise nil.
 	wrong *problem.Problem
 	// kind is the type of the row, and sent its members as a resource of the type, if they were prepared (job.readAhead). object is sent,
@@ -90,8 +92,8 @@ func (b *budget) Read(into []byte) (int, error) {
 // reset sets the budget for another row.
 func (b *budget) reset() { b.left = 4 * maxRow }
 
-// readRows opens a file of a media type.
-func readRows(kind string, from io.Reader) (rowReader, error) {
+// readRows opens a file of a media type. h maps the columns of a table; nil if their names are those of fields.
+func readRows(kind string, from io.Reader, h *headings) (rowReader, error) {
 	file := &budget{in: from}
 	file.reset()
 	in := bufio.NewReaderSize(file, 64<<10)
@@ -105,7 +107,7 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 	switch kind {
 	case csvType:
 		file.left = math.MaxInt // csvrows limits the rows
-		return newCSV(in)
+		return newCSV(in, h)
 	case jsonType:
 		return newJSON(in, file)
 	}
@@ -124,19 +126,21 @@ type csvReader struct {
 	count   int64
 	// above is the number of lines above the line with the column names.
 	above int
+	// headings are nil if the names of the columns are those of fields.
+	headings *headings
 }
 
 // separators are the supported separators of cells.
 const separators = ",;\t"
 
 // newCSV reads the column names.
-func newCSV(in *bufio.Reader) (rowReader, error) {
+func newCSV(in *bufio.Reader, h *headings) (rowReader, error) {
 	head, err := in.Peek(in.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	r := &csvReader{}
+	r := &csvReader{headings: h}
 	if bytes.HasPrefix(line, []byte("sep=")) { // written by spreadsheets
 		if _, err := in.Discard(min(len(line)+1, len(head))); err != nil {
 			return nil, err
@@ -158,9 +162,15 @@ func newCSV(in *bufio.Reader) (rowReader, error) {
 	if len(names) > maxColumns {
 		return nil, badFile("the file has more than %d columns", maxColumns)
 	}
+	for i, name := range names {
+		names[i] = strings.Clone(strings.TrimSpace(name))
+	}
+	if h != nil {
+		r.columns, err = h.columns(names)
+		return r, err
+	}
 	seen := map[string]bool{}
 	for _, name := range names {
-		name = strings.TrimSpace(name)
 		column, err := schema.ParseColumn(name)
 		if err != nil {
 			return nil, badFile("the first line, which names the columns: %v", err)
@@ -195,13 +205,18 @@ func (r *csvReader) next() (*row, error) {
 	if len(record) != len(r.columns) {
 		return wrongRow(r.count, one.at, "%d cells, but the header has %d", len(record), len(r.columns)), nil
 	}
-	one.cells = make([]cell, len(record))
+	one.cells = make([]cell, 0, len(record))
 	length := 0
 	for i, text := range record {
 		if length += len(text); length > maxRow {
 			return wrongRow(r.count, one.at, "it has more than %d bytes", maxRow), nil
 		}
-		one.cells[i] = cell{r.columns[i], strings.Clone(text)}
+		if r.columns[i] != nil {
+			one.cells = append(one.cells, cell{r.columns[i], strings.Clone(text)})
+		}
+	}
+	if r.headings != nil && r.headings.of != nil {
+		one.cells = r.headings.translate(one.cells)
 	}
 	return one, nil
 }

@@ -92,6 +92,9 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	if other := p.sameMAC(r, members); other != "" {
+		o.messages = append(o.messages, "has the MAC address of "+other)
+	}
 	c := *p.Change
 	c.Sent, c.Ignored, c.Extra, c.Prepared = members, nil, map[string]string{}, p.prepared[r.number]
 	switch {
@@ -104,6 +107,9 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	}
 	if err := p.checkAccess(resource.ActionMake, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
 		return o, err
+	}
+	if f := t.ByName[stateColumn]; r.guessed && f != nil && t.Collection == "addresses" && c.Sent[stateColumn] == nil {
+		c.Sent[stateColumn] = schema.AppendString(nil, usualStates["assigned"])
 	}
 	removeInherited(t, c.Sent)
 	o.result = created
@@ -155,6 +161,10 @@ func (p *executor) typeOf(r *row) (*schema.Type, error) {
 	if raw, ok := r.members[typeColumn]; ok && json.Unmarshal(raw, &name) != nil {
 		return nil, problem.Invalid(typeColumn, "must be a string")
 	}
+	if name == "" && p.headings != nil && p.headings.of != nil {
+		r.guessed = true
+		return p.headings.typeOf(r.cells), nil
+	}
 	if name == "" {
 		if at := p.at.list; at != nil {
 			if types := p.API.TypesMadeIn(*at); len(types) == 1 {
@@ -170,15 +180,25 @@ func (p *executor) typeOf(r *row) (*schema.Type, error) {
 		}
 		missing := problem.Missing(typeColumn)
 		if r.cells != nil && !slices.ContainsFunc(r.cells, func(c cell) bool { return c.column.Name == typeColumn }) {
-			missing.Message += ": the first line names no column type; its first is " + strconv.Quote(r.cells[0].column.Name)
+			missing.Message += ": the first line names no column type; its first is " + strconv.Quote(r.cells[0].column.Name) +
+				"; add it, or set resourceType (--as)"
 		}
 		return nil, missing
 	}
-	t := p.API.TypeNamed(name)
-	if t == nil || p.API.CollectionOf(t).From != store.Resources || isImportCollection(p.API.CollectionOf(t)) {
+	t := importable(p.API, name)
+	if t == nil {
 		return nil, problem.Field("InvalidResourceType", typeColumn, "resources of the type %q cannot be imported", name)
 	}
 	return t, nil
+}
+
+// importable returns the type of a name; nil if its resources cannot be imported.
+func importable(a *resource.API, name string) *schema.Type {
+	t := a.TypeNamed(name)
+	if t == nil || a.CollectionOf(t).From != store.Resources || isImportCollection(a.CollectionOf(t)) {
+		return nil
+	}
+	return t
 }
 
 // bodyOf is body, from the prepared members if there are any. The caller may change the result.
@@ -192,7 +212,11 @@ func (r *row) bodyOf(t *schema.Type) (members map[string]json.RawMessage, err er
 // body returns the members of a row as a resource of a type.
 func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err error) {
 	if r.cells == nil {
-		return maps.Clone(r.members), nil
+		members = maps.Clone(r.members)
+		if r.guessed {
+			members[typeColumn] = schema.AppendString(nil, t.Name)
+		}
+		return members, nil
 	}
 	row := schema.NewTableRow(t)
 	for _, whole := range []bool{true, false} { // whole fields first, so that their parts can follow
@@ -209,7 +233,11 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 			}
 		}
 	}
-	return row.Members()
+	members, err = row.Members()
+	if members != nil && members[typeColumn] == nil && r.guessed {
+		members[typeColumn] = schema.AppendString(nil, t.Name)
+	}
+	return members, err
 }
 
 // isFirstMention reports whether these unknown members of a type have not been reported yet.

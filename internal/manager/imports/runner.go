@@ -164,11 +164,15 @@ type job struct {
 	name, comment, kind, mode, action string
 	at                                target
 	options                           resource.Options
-	rows                              int64
+	// headings map the columns of the file; nil if their names are those of fields.
+	headings *headings
+	rows     int64
 	// file is the file being read.
 	file *file
 	// passed are the unknown members that were reported already. Each is reported once for a file.
 	passed map[string]bool
+	// macs are the first rows with a MAC address, at most maxMet.
+	macs map[string]*row
 	// tag is the tag set on the resources of rows; nil if there is none. prunes deletes resources that have the tag but are not in the
 	// file.
 	tag    *store.Resource
@@ -206,7 +210,10 @@ func (r *Runner) run(ctx context.Context, id int64) (err error) {
 		return err
 	}
 	j.file = &file{ctx: ctx, store: r.api.Store, id: id}
-	in, err := readRows(j.kind, j.file)
+	in, err := readRows(j.kind, j.file, j.headings)
+	if err == nil && j.headings != nil && j.rows == 0 && j.kind == csvType {
+		err = j.saveColumns(ctx)
+	}
 	for skip := j.rows; err == nil && skip > 0; skip-- { // processed before a restart
 		_, err = in.next()
 	}
@@ -258,6 +265,9 @@ func (j *job) start(ctx context.Context) (over bool, err error) {
 				if j.tag, err = j.tagOf(tx, x.Tag); err != nil {
 					break
 				}
+			}
+			if j.headings, err = x.newHeadings(j.api); err != nil {
+				break
 			}
 			j.options, err = readHeaders(j.api, x.Headers)
 		case interface{ below() *ImportBelow }:

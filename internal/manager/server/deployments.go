@@ -80,6 +80,7 @@ func (m *Manager) otherServices() map[string]dnspublish.Service {
 // takeLeases connects the records about leases of service points to the leases of the address API.
 func (m *Manager) takeLeases() {
 	reporter := dhcp.NewReporter(m.Address)
+	reporter.Serves, reporter.Missing = dhcppublish.Serves, dhcppublish.RequestLeases
 	m.Fleet.TakeStream(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return reporter.Apply(tx, from.ServicePoint, from.Node, records)

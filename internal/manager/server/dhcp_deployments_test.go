@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/dhcpdata"
 )
 
@@ -17,6 +19,7 @@ import (
 type dhcpPlan struct {
 	*manager
 	configuration, block, network, server, point string
+	certificate                                  *tls.Certificate
 	units                                        dhcpdata.Units
 	revision                                     string
 }
@@ -26,7 +29,7 @@ func (m *manager) dhcpServer() *dhcpPlan {
 	m.T.Helper()
 	p := &dhcpPlan{manager: m}
 	p.configuration, _, _, p.block, p.network = m.Basics()
-	p.point, _ = m.create("dhcp")
+	p.point, p.certificate = m.provisioned("dhcp")
 	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
 	p.server = m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_20",`+
 		`"servicePoint":"`+p.point+`","overrideConfigurationLevelDhcpValidation":true,"dhcpConfigurationValidationEnabled":true,`+
@@ -49,6 +52,21 @@ func (p *dhcpPlan) deploys() (message string) {
 	})
 	p.fetch()
 	return message
+}
+
+// confirms reports that the service point serves a revision, and waits until the deployment ends.
+func (p *dhcpPlan) confirms(revision string) {
+	p.T.Helper()
+	id := p.instance(p.point).Text("applications.0.id")
+	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
+		ErrorConditions: []string{}, Applications: []checkin.Application{{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0",
+			ErrorConditions: []string{}, Content: revision, Contented: true}}}}, p.certificate); status != 200 {
+		p.T.Fatalf("the check-in: %d %v", status, a)
+	}
+	apitest.Eventually(p.T, "the deployment has ended", func() bool {
+		r := p.Want(200, "GET", "/api/v2/servers/"+p.server+"/deployments?orderBy=desc(id)", "")
+		return strings.HasPrefix(r.Text("data.0.state"), "COMPLETED")
+	})
 }
 
 // fails runs a full deployment that fails, and returns its message.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"net/netip"
 	"strings"
@@ -25,8 +27,14 @@ func (m *manager) leaseServer(configuration, name string) (server string, source
 	point, certificate := m.provisioned(name)
 	server = m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
 		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
+	return server, m.leaseSource(certificate)
+}
+
+// leaseSource returns the DHCP server of a service point.
+func (m *manager) leaseSource(certificate *tls.Certificate) *leaseSource {
+	m.T.Helper()
 	first := int64(1)
-	source = &leaseSource{m: m}
+	source := &leaseSource{m: m}
 	source.post = func(r dhcplease.Record) {
 		m.T.Helper()
 		text, err := json.Marshal(r)
@@ -39,14 +47,14 @@ func (m *manager) leaseServer(configuration, name string) (server string, source
 		}
 		first++
 	}
-	return server, source
+	return source
 }
 
 // send sends a record with the next sequence.
 func (s *leaseSource) send(r dhcplease.Record) {
 	s.m.T.Helper()
 	s.sequence++
-	r.Journal, r.Sequence = "j", s.sequence
+	r.Journal, r.Sequence = cmp.Or(r.Journal, "j"), s.sequence
 	s.post(r)
 }
 

@@ -158,7 +158,7 @@ func (m *manager) storeLease(address, network string) {
 	m.T.Helper()
 	key := store.AddrKey(netip.MustParseAddr(address))
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) SELECT 900001, "+
+		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
 			"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
 			"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, int64Of(m.T, network))
 	}); err != nil {

@@ -94,10 +94,17 @@ func isRoute(s string) bool {
 	return found && err == nil && wrong == nil && p.Addr().Is4() && p == p.Masked() && a.Is4()
 }
 
-// isHex reports whether s is bytes in hexadecimal, with optional colons between them and an optional 0x in front.
+// HexOctets returns the octets of a text of the kind hex: hexadecimal digits, with optional colons between them and an optional 0x in
+// front. ok is false for another text.
+func HexOctets(text string) (data []byte, ok bool) {
+	data, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(text, "0x"), ":", ""))
+	return data, err == nil && len(data) > 0
+}
+
+// isHex reports whether s has the kind hex.
 func isHex(s string) bool {
-	data, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(s, "0x"), ":", ""))
-	return err == nil && len(data) > 0
+	_, ok := HexOctets(s)
+	return ok
 }
 
 // tokenForm matches a token: <kind>, <kind min..max> or <one|another>.

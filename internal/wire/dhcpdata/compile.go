@@ -405,12 +405,11 @@ func (c *Content) find(a netip.Addr) *network {
 
 // optionKey identifies an option at an object.
 type optionKey struct {
-	code       uint16
-	vendor     string
-	enterprise uint32
+	code   uint16
+	vendor string
 }
 
-func keyOf(o *Option) optionKey { return optionKey{o.Code, o.Vendor, o.Enterprise} }
+func keyOf(o *Option) optionKey { return optionKey{o.Code, o.Vendor} }
 
 // setting is a service option with its decoded value.
 type setting struct {

@@ -12,10 +12,15 @@ import (
 func (c *Content) compileServer6(p *parsed) {
 	c.scope6 = newScope6(nil, p.options[0], p.services[0])
 	if c.duid = c.Server.DUID; len(c.duid) == 0 {
-		const uuid = 4 // RFC 6355
-		sum := sha256.Sum256(fmt.Appendf(nil, "portolan server %d/%d", c.Server.Configuration, c.Server.ID))
-		c.duid = append(binary.BigEndian.AppendUint16(nil, uuid), sum[:16]...)
+		c.duid = DUIDOf(c.Server.Configuration, c.Server.ID)
 	}
+}
+
+// DUIDOf returns the identifier of a server in DHCPv6: a UUID (RFC 6355) that follows from its ids.
+func DUIDOf(configuration, server int64) Hex {
+	const uuid = 4
+	sum := sha256.Sum256(fmt.Appendf(nil, "dhcp server %d of configuration %d", server, configuration))
+	return append(binary.BigEndian.AppendUint16(nil, uuid), sum[:16]...)
 }
 
 // reserved6 contains the reservations of a network of IPv6 by DUID and by hardware address: those of addresses, and those of prefixes.

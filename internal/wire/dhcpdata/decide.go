@@ -29,7 +29,6 @@ const (
 	optAutoConfig   = 116
 	optSubnet       = 118
 	optRoutes       = 121
-	optEnterprise   = 125
 
 	subLinkSelection    = 5
 	subServerIDOverride = 11
@@ -121,7 +120,7 @@ func (d *decider) findNetworks() bool {
 	link, linked := d.f.option(optRelay, subLinkSelection)
 	subnet := d.f.Options[optSubnet]
 	switch {
-	case linked && len(link) == 4:
+	case linked && len(link) == 4 && d.f.Relay.IsValid(): // only a relay knows the links
 		n = d.c.find(netip.AddrFrom4([4]byte(link)))
 		d.note(Source{}, "network", "the relay selects the link %s", netip.AddrFrom4([4]byte(link)))
 	case len(subnet) == 4:

@@ -206,7 +206,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	for _, r := range d.reservations(prefix) {
 		if d.isFree(r.Address, client) {
 			d.note(r.source(), "address", "reserved for the client")
-			return binding{r.network, r.network.poolOf(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
+			return binding{r.network, r.network.around(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
 		if l, _ := d.leases.At(r.Address); l.Partner {
 			return b, r.source(), OwnedByPartner

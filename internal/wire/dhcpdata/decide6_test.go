@@ -401,13 +401,12 @@ func wish(address string, valid uint32) dhcpmsg.Option6 {
 	return o
 }
 
-// TestOptions6 checks that a client gets the options that it requests, of the most specific level, with the enterprise options.
+// TestOptions6 checks that a client gets the options that it requests, of the most specific level, among them
+// vendor options.
 func TestOptions6(t *testing.T) {
 	p := newPlan6(option6(0, 23, "network"), option6(41, 23, "range"), option6(43, 23, "address"), option6(0, 24, "search"),
 		option6(0, dhcpmsg.OptSolMaxRT6, "\x00\x00\x01\x00"))
-	vendor := option6(0, 5, "vendor")
-	vendor.Enterprise = 4491
-	p.with(NetworkUnit(40), vendor)
+	p.with(NetworkUnit(40), option6(0, 17, "\x00\x00\x11\x8b\x00\x05\x00\x06vendor"))
 	p.with(ServerUnit, Option{V6: true, Code: 23, Name: "dns", Value: Hex("server"), From: Source{Level: AtServer, ID: 1}})
 	c := p.compile(t)
 	options := func(q ask6) string {

@@ -190,6 +190,15 @@ func Identity6(prefix bool, iaid uint32, duid []byte) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, iaid)) + string(duid)
 }
 
+// DUIDOfIdentity6 returns the DUID in an identity that Identity6 returned; nil for another text.
+func DUIDOfIdentity6(client string) []byte {
+	const head = 5
+	if len(client) < head {
+		return nil
+	}
+	return []byte(client[head:])
+}
+
 // ServerDUID returns the identifier of the server: that of the content or, without one, a UUID that follows from the ids of the server and
 // its configuration, so that it does not change with the machine.
 func (c *Content) ServerDUID() []byte { return c.duid }

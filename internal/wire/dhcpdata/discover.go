@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"net/netip"
+	"slices"
 )
 
 // choice is an address for the client.
@@ -58,33 +59,28 @@ func (d *decider) refuseAddress(from Source, reason Reason) {
 
 // choose chooses an address: the reservation, the address of the client's lease, its former address, the address it asks for, or the one
 // that has been free for longest.
-//
-// A reserved address that was declined is not available (RFC 2131 section 4.3.3). It is offered again if there is no other one.
 func (d *decider) choose() (c choice, from Source, reason Reason) {
-	r := d.reservation()
-	if r == nil {
-		return d.chooseDynamic()
+	if r := d.reservation(); r != nil {
+		reserved := choice{network: r.network, reservation: r, pool: r.network.around(r.Address), address: r.Address}
+		switch {
+		case d.available(r):
+			d.note(r.source(), "address", "reserved for the client")
+			return reserved, Source{}, Served
+		case d.isOfPartner(r.Address):
+			return c, r.source(), OwnedByPartner
+		case d.isAbandoned(r.Address):
+			d.note(r.source(), "address", "reserved for the client, and abandoned")
+			defer func() { // as an abandoned address of a range, if there is nothing else
+				if reason != Served {
+					d.note(r.source(), "address", "the abandoned address is probed, because there is no other one")
+					reserved.probe = true
+					c, from, reason = reserved, Source{}, Served
+				}
+			}()
+		default:
+			d.note(r.source(), "address", "reserved for the client, and still leased to another one")
+		}
 	}
-	c = choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}
-	if d.available(r) {
-		d.note(r.source(), "address", "reserved for the client")
-		return c, Source{}, Served
-	}
-	l, ok := d.leases.At(r.Address)
-	if l.Partner {
-		return choice{}, r.source(), OwnedByPartner
-	}
-	d.note(r.source(), "address", "reserved for the client, and abandoned or still leased to another one")
-	other, from, reason := d.chooseDynamic()
-	if reason != Served && ok && l.State == Abandoned {
-		c.probe = true
-		return c, Source{}, Served
-	}
-	return other, from, reason
-}
-
-// chooseDynamic chooses an address of a range.
-func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	from, reason = d.candidates[0].source(), NoRange
 	var pools []*pool
 	for _, n := range d.candidates {
@@ -122,6 +118,12 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	return c, pools[0].source(), Exhausted
 }
 
+// isOfPartner reports whether the partner of a failover pair may have leased an address.
+func (d *decider) isOfPartner(a netip.Addr) bool {
+	l, _ := d.leases.At(a)
+	return l.Partner
+}
+
 // preferred returns the address that the client holds, held, or asks for, if a pool contains it and it is free for the client.
 func (d *decider) preferred(pools []*pool) netip.Addr {
 	for _, state := range []State{Leased, Offered, Free} {
@@ -156,9 +158,10 @@ func (d *decider) isFree(a netip.Addr) bool {
 }
 
 // leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network itself.
+// BOOTP has no offers, so an address that must be probed is not leased to its clients.
 func (d *decider) leasable(p *pool, a netip.Addr) bool {
 	n := p.network
-	if len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
+	if d.f.Type == 0 && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
 		return false
 	}
 	for _, own := range d.f.Local {
@@ -181,20 +184,34 @@ func (n *network) isSpecial(a netip.Addr) bool {
 	return !n.Prefix.Contains(a.Next())
 }
 
-// chosen returns the choice of an address of one of the pools. It is probed if it was never leased.
+// chosen returns the choice of an address of one of the pools. It is probed if it was never leased. A static address is probed unless the
+// client holds it.
 func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
 	for _, p := range pools {
 		if !contains(p.Ranges, a) {
 			continue
 		}
-		_, leased := d.leases.At(a)
+		l, leased := d.leases.At(a)
 		pinged := d.layers(p.network, p, nil).flag("ping-check", true) && !leased
-		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && !leased}
+		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && l.State != Leased}
 	}
 	return choice{}
 }
 
-// poolOf returns the pool that contains an address; nil if none does.
+// around returns the pool whose options apply to an address, also to a reserved or excluded one; nil if it is in no range.
+func (n *network) around(a netip.Addr) *pool {
+	if p := n.poolOf(a); p != nil {
+		return p
+	}
+	for _, p := range n.pools {
+		if p.Whole.First.IsValid() && p.Whole.Contains(a) {
+			return p
+		}
+	}
+	return nil
+}
+
+// poolOf returns the pool that leases an address; nil if none does.
 func (n *network) poolOf(a netip.Addr) *pool {
 	for _, p := range n.pools {
 		if contains(p.Ranges, a) {
@@ -213,6 +230,11 @@ func (d *decider) available(r *reservation) bool {
 	return l.State != Abandoned && d.holdsReserved(r, l) && !l.Ended
 }
 
+func (d *decider) isAbandoned(a netip.Addr) bool {
+	l, ok := d.leases.At(a)
+	return ok && l.State == Abandoned
+}
+
 // holdsReserved reports whether the client with a reservation holds the lease of its address.
 func (d *decider) holdsReserved(r *reservation, l LeaseState) bool {
 	return l.Client == d.d.Client || len(r.MAC) > 0 && bytes.Equal(l.Hardware, d.f.Hardware) && bytes.Equal(r.MAC, d.f.Hardware)
@@ -221,7 +243,7 @@ func (d *decider) holdsReserved(r *reservation, l LeaseState) bool {
 // grant fills in a decision with an address.
 func (d *decider) grant(c choice, reply uint8, action Action) {
 	all := d.layers(c.network, c.pool, c.reservation)
-	out := d.d
+	out, identity := d.d, d.d.Client
 	out.Reply, out.Action, out.Reason = reply, action, Served
 	out.Network, out.Address, out.Probe = c.network.ID, c.address, c.probe
 	if c.pool != nil {
@@ -240,7 +262,7 @@ func (d *decider) grant(c choice, reply uint8, action Action) {
 		out.Action = ActRenew
 	}
 	if action == ActCommit {
-		d.endOthers(all, c)
+		d.endOthers(all, c, identity)
 	}
 	d.reply(all, c)
 }
@@ -318,25 +340,27 @@ func (d *decider) cached(all layers, c choice) bool {
 }
 
 // endOthers lists the leases of the client that end: at other addresses of the network, with other identifiers unless duplicates are
-// allowed, and in other networks with one-lease-per-client.
-func (d *decider) endOthers(all layers, c choice) {
+// allowed, and in other networks with one-lease-per-client. identity is that of the message; the holder of a reserved address can have another.
+func (d *decider) endOthers(all layers, c choice, identity string) {
 	add := func(l LeaseState) {
-		if l.State == Leased && l.Address != c.address {
+		if l.State == Leased && l.Address != c.address && !slices.Contains(d.d.Ends, l.Address) {
 			d.d.Ends = append(d.d.Ends, l.Address)
 		}
 	}
-	for _, n := range d.candidates {
-		if l, ok := d.leases.Of(n.ID, d.d.Client); ok {
-			add(l)
+	for _, client := range []string{d.d.Client, identity} {
+		for _, n := range d.candidates {
+			if l, ok := d.leases.Of(n.ID, client); ok {
+				add(l)
+			}
+		}
+		if all.flag("one-lease-per-client", false) {
+			for _, l := range d.leases.Elsewhere(c.network.ID, client) {
+				add(l)
+			}
 		}
 	}
 	if !all.flag("duplicates", true) {
 		for _, l := range d.leases.OfHardware(c.network.ID, d.f.Hardware) {
-			add(l)
-		}
-	}
-	if all.flag("one-lease-per-client", false) {
-		for _, l := range d.leases.Elsewhere(c.network.ID, d.d.Client) {
 			add(l)
 		}
 	}

@@ -51,6 +51,8 @@ type Pool struct {
 	Name string `json:"name,omitempty"`
 	// Ranges are the addresses, sorted and without overlaps.
 	Ranges []Interval `json:"ranges"`
+	// Whole is the range with its exclusions and the addresses in use: its options apply to reservations in it. The zero value means Ranges.
+	Whole Interval `json:"whole,omitzero"`
 	// Probed are static addresses in Ranges. They are leased only after a conflict probe (splitAroundStaticAddresses false).
 	Probed []Interval `json:"probed,omitempty"`
 	// DelegatedLength is the length of the prefixes that the pool delegates (IPv6); 0 if it contains addresses.
@@ -134,19 +136,17 @@ type Source struct {
 }
 
 // Option is a client option in effect at an object of the unit. The manager merges the levels from the configuration to the server into
-// ServerUnit, and those from the blocks to the network into the unit of the network: there is one option for each Code, Vendor, Enterprise
-// and family at an object.
+// ServerUnit, and those from the blocks to the network into the unit of the network: there is one option for each Code, Vendor and
+// family at an object.
 type Option struct {
 	// At is the id of the pool, reservation, subclass or MAC address; 0 for the object of the unit.
 	At int64 `json:"at,omitempty"`
 	V6 bool  `json:"v6,omitempty"`
-	// Code is the code of the option. With Vendor or Enterprise it is the code of a sub-option.
+	// Code is the code of the option. With Vendor it is the code of a sub-option.
 	Code uint16 `json:"code"`
 	// Vendor is the identifier of a vendor profile: the option is part of option 43 of clients whose option 60 begins with it.
 	Vendor string `json:"vendor,omitempty"`
-	// Enterprise is the enterprise number of a vendor profile: the option is part of option 125 or, in DHCPv6, option 17.
-	Enterprise uint32 `json:"enterprise,omitempty"`
-	Name       string `json:"name"`
+	Name   string `json:"name"`
 	// Value is the value as it is sent.
 	Value Hex    `json:"value"`
 	From  Source `json:"from"`
@@ -206,6 +206,9 @@ type Order struct {
 	ID      int64      `json:"id"`
 	Address netip.Addr `json:"address"`
 	Action  string     `json:"action"`
+	// Start is the beginning of the lease that EndLease ends, in Unix seconds: a late order never ends the lease of another client. 0 means
+	// any lease.
+	Start int64 `json:"start,omitempty"`
 }
 
 // Actions of an Order: EndLease ends the lease of the address. The address is in quarantine until the end that the client knows, and the

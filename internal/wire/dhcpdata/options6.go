@@ -1,7 +1,6 @@
 package dhcpdata
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"portolan/internal/base/dhcpmsg"
@@ -43,10 +42,6 @@ func (d *decider6) addOptions(all layers) {
 		if slices.Contains(ownOptions6, code) {
 			continue
 		}
-		if code == dhcpmsg.OptVendorOptions6 {
-			d.addVendorOptions(all)
-			continue
-		}
 		if o := all.option(optionKey{code: code}); o != nil {
 			d.add(code, o.Name, o.Value, o.From)
 		}
@@ -59,36 +54,5 @@ func (d *decider6) addOptions(all layers) {
 			flags |= o
 		}
 		d.add(dhcpmsg.OptFQDN6, "client-fqdn", append([]byte{flags}, data[1:]...), Source{})
-	}
-}
-
-// addVendorOptions adds an option for each enterprise number (RFC 9915 section 21.17).
-func (d *decider6) addVendorOptions(all layers) {
-	spaces := map[uint32]map[uint16]*Option{}
-	for _, one := range all {
-		for key, o := range one.options {
-			if key.enterprise == 0 {
-				continue
-			}
-			if spaces[key.enterprise] == nil {
-				spaces[key.enterprise] = map[uint16]*Option{}
-			}
-			if spaces[key.enterprise][key.code] == nil {
-				spaces[key.enterprise][key.code] = o
-			}
-		}
-	}
-	numbers := make([]uint32, 0, len(spaces))
-	for n := range spaces {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		value, from := binary.BigEndian.AppendUint32(nil, n), Source{}
-		for _, code := range sortedCodes(spaces[n]) {
-			o := spaces[n][code]
-			value, from = dhcpmsg.AppendOption6(value, code, o.Value), o.From
-		}
-		d.add(dhcpmsg.OptVendorOptions6, "vendor-opts", value, from)
 	}
 }

@@ -150,6 +150,14 @@ func (x Pool) check() error {
 			}
 		}
 	}
+	if x.Whole != (Interval{}) {
+		if err := x.Whole.check(); err != nil {
+			return err
+		}
+		if n := len(x.Ranges); n > 0 && (!x.Whole.Contains(x.Ranges[0].First) || !x.Whole.Contains(x.Ranges[n-1].Last)) {
+			return fmt.Errorf("the pool %s contains addresses outside of %s", x.Name, x.Whole)
+		}
+	}
 	if x.DelegatedLength != 0 && (x.DelegatedLength < 1 || x.DelegatedLength > 64 || len(x.Ranges) > 0 && x.Ranges[0].First.Is4()) {
 		return fmt.Errorf("prefixes of length %d cannot be delegated", x.DelegatedLength)
 	}
@@ -221,13 +229,11 @@ func (x Option) check() error {
 		return fmt.Errorf("the option %d has a name of %d octets", x.Code, len(x.Name))
 	case x.Code == 0 || !x.V6 && x.Code > 254:
 		return fmt.Errorf("the option %s has the code %d", x.Name, x.Code)
-	case x.Vendor != "" && x.Enterprise != 0:
-		return fmt.Errorf("the option %s has a vendor and an enterprise number", x.Name)
 	case len(x.Vendor) > maxIdentifier:
 		return fmt.Errorf("the vendor of the option %s has more than %d octets", x.Name, maxIdentifier)
 	case len(x.Value) > maxValue:
 		return fmt.Errorf("the option %s has %d octets, more than %d", x.Name, len(x.Value), maxValue)
-	case (x.Vendor != "" || x.Enterprise != 0) && !x.V6 && len(x.Value) > maxIdentifier:
+	case x.Vendor != "" && !x.V6 && len(x.Value) > maxIdentifier:
 		return fmt.Errorf("the sub-option %s has %d octets, more than %d", x.Name, len(x.Value), maxIdentifier)
 	}
 	return x.From.check()
@@ -276,6 +282,9 @@ func (x Zone) check() error {
 func (x Order) check() error {
 	if !plain(x.Address) || x.Action != EndLease && x.Action != ClearAddress {
 		return fmt.Errorf("%q of %s is not an order", x.Action, x.Address)
+	}
+	if x.Start < 0 {
+		return fmt.Errorf("the order for %s names a lease from %d", x.Address, x.Start)
 	}
 	return checkHead(x.ID, "")
 }

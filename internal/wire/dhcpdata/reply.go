@@ -105,10 +105,10 @@ func (d *decider) timers(all layers, sent []Sent) []Sent {
 func (d *decider) wanted(all layers) []uint8 {
 	list := d.f.Options[optParameters]
 	if d.f.Options[optParameters] == nil {
-		seen := map[uint8]bool{optSubnetMask: true, optRouter: true, optHostName: true, optVendorSpaces: true, optEnterprise: true}
+		seen := map[uint8]bool{optSubnetMask: true, optRouter: true, optHostName: true, optVendorSpaces: true}
 		for _, one := range all {
 			for key := range one.options {
-				if key.code < 255 && key.vendor == "" && key.enterprise == 0 {
+				if key.code < 255 && key.vendor == "" {
 					seen[uint8(key.code)] = true
 				}
 			}
@@ -135,6 +135,14 @@ func (d *decider) wanted(all layers) []uint8 {
 var fixed = []uint8{0, optRequested, optLeaseTime, 52, 53, optServerID, optParameters, optMessage, 57, optRenewal, optRebinding,
 	optClientID, optRelay, optSubnet, 255}
 
+// IsFixed reports whether the server determines an option itself: a client option with the code has no effect.
+func IsFixed(code uint16, v6 bool) bool {
+	if v6 {
+		return slices.Contains(ownOptions6, code)
+	}
+	return code != optRenewal && code != optRebinding && (code == optFQDN || code < 256 && slices.Contains(fixed, uint8(code)))
+}
+
 // withoutFixed returns a copy of a list of codes without duplicates and without fixed codes.
 func withoutFixed(list []uint8) []uint8 {
 	out := make([]uint8, 0, len(list)+1)
@@ -152,10 +160,6 @@ func (d *decider) option(all layers, c choice, code uint8) (Sent, bool) {
 	switch code {
 	case optVendorSpaces:
 		if s, ok := d.vendorSpace(all); ok {
-			return s, true
-		}
-	case optEnterprise:
-		if s, ok := enterpriseSpaces(all); ok {
 			return s, true
 		}
 	case optFQDN:
@@ -221,50 +225,6 @@ func sortedCodes(of map[uint16]*Option) []uint16 {
 	}
 	slices.Sort(codes)
 	return codes
-}
-
-// enterpriseSpaces returns option 125 with the sub-options of all enterprise numbers (RFC 3925).
-func enterpriseSpaces(all layers) (Sent, bool) {
-	spaces := map[uint32]map[uint16]*Option{}
-	for _, one := range all {
-		for key, o := range one.options {
-			if key.enterprise == 0 {
-				continue
-			}
-			if spaces[key.enterprise] == nil {
-				spaces[key.enterprise] = map[uint16]*Option{}
-			}
-			if spaces[key.enterprise][key.code] == nil {
-				spaces[key.enterprise][key.code] = o
-			}
-		}
-	}
-	s := Sent{Code: optEnterprise, Name: "vivso"}
-	numbers := make([]uint32, 0, len(spaces))
-	for n := range spaces {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		var block []byte
-		flush := func() {
-			if len(block) > 0 {
-				s.Value = append(append(binary.BigEndian.AppendUint32(s.Value, n), byte(len(block))), block...)
-				block = nil
-			}
-		}
-		for _, code := range sortedCodes(spaces[n]) {
-			o := spaces[n][code]
-			value := o.Value[:min(len(o.Value), 253)]
-			if len(block)+2+len(value) > 255 {
-				flush()
-			}
-			block = append(append(block, byte(code), byte(len(value))), value...)
-			s.From = o.From
-		}
-		flush()
-	}
-	return s, len(s.Value) > 0
 }
 
 // fqdn returns option 81 for a client that sent it. The server does not update DNS, so the flag N is set (RFC 4702 section 4).

@@ -242,7 +242,7 @@ func (d *decider6) decideEnd(declines bool) {
 			change := Change6{Action: ActRelease, Address: h.address, PrefixLength: h.length, Network: l.Network, Client: client, IAID: a.iaid}
 			if n := d.c.networks[l.Network]; declines && n != nil {
 				change.Action = ActDecline
-				p := n.poolOf(h.address)
+				p := n.around(h.address)
 				if change.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400); p != nil {
 					change.Pool = p.ID
 				}

@@ -25,7 +25,7 @@ func (d *decider) ownID(a netip.Addr) bool {
 
 // identifier returns the address that the server identifies itself by.
 func (d *decider) identifier(all layers) netip.Addr {
-	if data, ok := d.f.option(optRelay, subServerIDOverride); ok && len(data) == 4 && d.f.Options[optRelay] != nil {
+	if data, ok := d.f.option(optRelay, subServerIDOverride); ok && len(data) == 4 && d.f.Options[optRelay] != nil && d.f.Relay.IsValid() {
 		return netip.AddrFrom4([4]byte(data))
 	}
 	if s := all.service("server-identifier"); s != nil {
@@ -133,7 +133,7 @@ func (d *decider) examine(kind kindOfRequest, a netip.Addr) (c choice, from Sour
 			if !d.available(r) {
 				return c, r.source(), LeasedToOther
 			}
-			return choice{network: r.network, reservation: r, pool: r.network.poolOf(a), address: a}, Source{}, Served
+			return choice{network: r.network, reservation: r, pool: r.network.around(a), address: a}, Source{}, Served
 		}
 		if d.available(r) {
 			return c, r.source(), HasReservation
@@ -160,6 +160,8 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 	switch {
 	case recorded && (l.State == Abandoned || l.Ended):
 		return p.source(), LeasedToOther
+	case contains(p.Probed, a) && (kind == selecting || kind == initReboot) && (l.State != Leased && l.State != Offered || !d.holds(l)):
+		return p.source(), NotLeased // a static address is probed before each offer
 	case recorded && d.holds(l):
 		return Source{}, Served // also a former lease that nobody else received
 	case recorded && l.State != Free:
@@ -206,7 +208,7 @@ func (d *decider) decideDecline() {
 		d.refuse(NotHolder, Source{})
 		return
 	}
-	p := n.poolOf(d.requested)
+	p := n.around(d.requested)
 	d.refuse(Served, Source{})
 	d.d.Action, d.d.Address, d.d.Network = ActDecline, d.requested, n.ID
 	d.d.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400)
@@ -227,7 +229,7 @@ func (d *decider) decideRelease() {
 		d.refuse(NotHolder, Source{})
 		return
 	}
-	if l.Expires == InfiniteTime && d.layers(n, n.poolOf(d.f.Client), nil).flag("infinite-is-reserved", false) {
+	if l.Expires == InfiniteTime && d.layers(n, n.around(d.f.Client), nil).flag("infinite-is-reserved", false) {
 		d.refuse(Served, n.source())
 		d.note(n.source(), "release", "an infinite lease is kept")
 		return
@@ -250,7 +252,7 @@ func (d *decider) decideInform() {
 	if r != nil && r.Address != d.f.Client {
 		r = nil
 	}
-	p := n.poolOf(d.f.Client)
+	p := n.around(d.f.Client)
 	d.d.Reply, d.d.Network = Ack, n.ID
 	d.reply(d.layers(n, p, r), choice{network: n, pool: p, reservation: r})
 }

@@ -22,6 +22,8 @@ type Record struct {
 	// Journal is the random id of the journal on the disk of the server. Sequence is the position in it.
 	Journal  string `json:"journal"`
 	Sequence uint64 `json:"sequence"`
+	// Previous is the Sequence of the record before; 0 for the first one of the journal. Other entries of the journal are between them.
+	Previous uint64 `json:"previous,omitempty"`
 	// At is the time in Unix milliseconds by the clock of the server.
 	At       int64     `json:"at"`
 	Event    *Event    `json:"event,omitempty"`
@@ -228,6 +230,8 @@ func (r Record) Check() error {
 		return problem.Invalid("journal", "must have 1 to 64 characters")
 	case r.Sequence == 0:
 		return problem.Invalid("sequence", "must be at least 1")
+	case r.Previous >= r.Sequence:
+		return problem.Invalid("previous", "must be less than sequence")
 	case set != 1:
 		return problem.Invalid("event", "exactly one of event, renewals, snapshot and pair is required")
 	case r.Renewals != nil:
@@ -247,7 +251,7 @@ func (r Record) Check() error {
 			}
 		}
 		return nil
-	case !slices.Contains(kinds, r.Event.Kind):
+	case !slices.Contains(Kinds, r.Event.Kind):
 		return problem.Invalid("event.kind", "%q does not exist", r.Event.Kind)
 	}
 	if err := r.Event.Lease.check(); err != nil {
@@ -256,7 +260,8 @@ func (r Record) Check() error {
 	return nil
 }
 
-var kinds = []Kind{Begin, Change, Expire, Release, End, Conflict, Decline, Abandon, Clear, Ordered}
+// Kinds are the kinds of events. Journals contain the index of a kind: new kinds are added at the end.
+var Kinds = []Kind{Begin, Change, Expire, Release, End, Conflict, Decline, Abandon, Clear, Ordered}
 
 // maxIdentifier is the maximum number of hexadecimal digits of an identifier. maxParameters is that of a parameter request list.
 const (

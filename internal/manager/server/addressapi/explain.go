@@ -20,13 +20,16 @@ func (a *API) explanationPath() family.Path {
 	text := family.Schema{"type": "string"}
 	return family.Path{Pattern: explainPath, Operations: []family.Operation{{
 		Method: http.MethodGet, ID: "getDhcpExplanation", Summary: "What a DHCP client would get, and why (Portolan extension)",
-		Description: "The answer of the server of a network to a DISCOVER of a client, with the object that each option comes from. It is " +
+		Description: "The answer of the server of a network to a DISCOVER or, in DHCPv6, a SOLICIT of a client, with the object that each option comes from. It is " +
 			"computed by the function that the server itself uses, over the deployed content.",
 		Access: family.Access{Schemes: schemes, Admit: a.admit},
 		Query: []family.Parameter{
 			{Name: "network", Description: "The id of the network of the client.", Schema: family.Schema{"type": "integer", "format": "int64"}},
 			{Name: "macAddress", Description: "The hardware address of the client.", Schema: text},
-			{Name: "clientIdentifier", Description: "The client identifier: a text, or octets such as 0x0A0B.", Schema: text},
+			{Name: "clientIdentifier", Description: "The client identifier: a text, or octets such as 0x0A0B. In DHCPv6 the DUID, in " +
+				"hexadecimal digits; without one it follows from the hardware address.", Schema: text},
+			{Name: "iaid", Description: "The number of the identity association of DHCPv6, by default 1.",
+				Schema: family.Schema{"type": "integer", "format": "int64"}},
 			{Name: "circuitId", Description: "The circuit id of the relay agent.", Schema: text},
 			{Name: "remoteId", Description: "The remote id of the relay agent.", Schema: text},
 			{Name: "vendorClassIdentifier", Description: "The vendor class of the client.", Schema: text},
@@ -49,9 +52,17 @@ func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 		return problem.Query("network", "%q is not the id of a network", query.Get("network"))
 	}
 	if text := query.Get("requested"); text != "" {
-		if q.Requested, err = netip.ParseAddr(text); err != nil || !q.Requested.Is4() {
-			return problem.Query("requested", "%q is not an IPv4 address", text)
+		if q.Requested, err = netip.ParseAddr(text); err != nil || q.Requested.Zone() != "" {
+			return problem.Query("requested", "%q is not an IP address", text)
 		}
+	}
+	q.IAID = 1
+	if text := query.Get("iaid"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return problem.Query("iaid", "%q is not a number of 32 bits", text)
+		}
+		q.IAID = uint32(n)
 	}
 	if text := query.Get("planned"); text != "" {
 		if q.Planned, err = strconv.ParseBool(text); err != nil {

@@ -1,39 +1,49 @@
 package dhcp
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"portolan/internal/wire/dhcplease"
+)
+
+// takeDigests returns the commit of the renewals since the last digest, for the manager; ok is false if there are none. The caller holds mu
+// until the commit is in the queue, so that the digest is in the journal after the renewals that it contains.
+func (e *engine) takeDigests() (c commit, ok bool) {
+	pending := e.renewals
+	entries, err := pending.digests()
+	if err != nil {
+		e.log.Error("lease digest failed", "error", err)
+		return c, false
+	}
+	e.renewals = renewals{}
+	undo := func() {
+		for network, all := range pending {
+			for a, expires := range all {
+				if _, newer := e.renewals[network][a]; !newer {
+					e.renewals.put(network, a, expires)
+				}
+			}
+		}
+	}
+	return commit{entries: entries, undo: undo, done: func() {}}, len(entries) > 0
+}
 
 // writeDigests stores the renewals since the last digest for the manager.
 func (e *engine) writeDigests() {
 	e.mu.Lock()
-	pending := e.renewals
-	e.renewals = renewals{}
-	e.mu.Unlock()
-	entries, err := pending.digests()
-	if err == nil && len(entries) > 0 {
-		err = e.journal.append(entries)
-	}
-	if err == nil {
-		return
-	}
-	e.log.Error("lease digest failed", "error", err)
-	e.mu.Lock()
 	defer e.mu.Unlock()
-	for network, all := range pending {
-		for a, expires := range all {
-			if e.renewals[network] == nil {
-				e.renewals[network] = map[netip.Addr]int64{}
-			}
-			if _, newer := e.renewals[network][a]; !newer {
-				e.renewals[network][a] = expires
-			}
-		}
+	if c, ok := e.takeDigests(); ok {
+		e.enqueue(c)
 	}
 }
 
 // writeCheckpoint writes all leases to a checkpoint. Leases that change meanwhile have records after it.
 func (e *engine) writeCheckpoint() error {
+	number, failures := e.journal.last.Load(), e.journal.failures.Load()
 	e.writeDigests() // the renewals before the checkpoint are not replayed
-	number := e.journal.last.Load()
+	if err := e.flush(); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	addresses := make([]netip.Addr, 0, len(e.table.slots))
 	for a, s := range e.table.slots {
@@ -46,8 +56,15 @@ func (e *engine) writeCheckpoint() error {
 		orders = append(orders, id)
 	}
 	statuses := append(e.pairEntries(), e.anchor.entry(0), appendNumber([]byte{entryDamage}, e.suspectUntil))
+	snapshot, err := snapshotEntry(dhcplease.Snapshot{Last: true, Requested: e.snapshot})
 	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
+		if err := add(snapshot); err != nil {
+			return err
+		}
 		for _, one := range statuses {
 			if err := add(one); err != nil {
 				return err
@@ -74,6 +91,12 @@ func (e *engine) writeCheckpoint() error {
 					return err
 				}
 			}
+		}
+		if err := e.flush(); err != nil {
+			return err
+		}
+		if e.journal.failures.Load() != failures { // a change that the disk refused may be in the checkpoint
+			return errNotWritten
 		}
 		return nil
 	})

@@ -393,8 +393,8 @@ func (a *actor) packet(p *plan, s step, side int, transaction uint32) []byte {
 // relay returns the address of the relay of a network.
 func (p *plan) relay(network int) []byte { return p.networks[network].prefix.Addr().Next().AsSlice() }
 
-// answer is what a server sent.
-type answer struct {
+// twinAnswer is what a server sent.
+type twinAnswer struct {
 	kind    string
 	address netip.Addr
 	where   string
@@ -403,9 +403,9 @@ type answer struct {
 }
 
 // read returns a reply of a server; nil is no reply.
-func (p *plan) read(packet []byte) (out answer) {
+func (p *plan) read(packet []byte) (out twinAnswer) {
 	if packet == nil {
-		return answer{kind: "silence"}
+		return twinAnswer{kind: "silence"}
 	}
 	out.options = map[byte][]byte{}
 	for rest := packet[240:]; len(rest) > 1 && rest[0] != 255; {
@@ -427,7 +427,7 @@ func (p *plan) read(packet []byte) (out answer) {
 }
 
 // exchange sends a message to both servers and returns their answers. A message that follows tells that there is no answer.
-func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]answer) {
+func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 	w.t.Helper()
 	w.transaction += 2
 	for i, one := range []*side{w.ours, w.kea} {
@@ -534,7 +534,7 @@ func (a *actor) next(r *rand.Rand, p *plan) step {
 }
 
 // learn remembers what a client learned from the answers.
-func (a *actor) learn(s step, answers [2]answer) {
+func (a *actor) learn(s step, answers [2]twinAnswer) {
 	for i, one := range answers {
 		switch {
 		case one.kind == "OFFER" && one.where != "no address":
@@ -560,12 +560,12 @@ func (a *actor) learn(s step, answers [2]answer) {
 }
 
 // differences returns how the answers to a message differ. Options that the client did not ask for are not compared: Kea adds some.
-func (a *actor) differences(s step, answers [2]answer) (all []string) {
+func (a *actor) differences(s step, answers [2]twinAnswer) (all []string) {
 	ours, kea := answers[0], answers[1]
 	if ours.kind != kea.kind {
 		return []string{fmt.Sprintf("%s, Kea %s", ours.kind, kea.kind)}
 	}
-	pool := func(one answer) string { first, _, _ := strings.Cut(one.where, " "); return first }
+	pool := func(one twinAnswer) string { first, _, _ := strings.Cut(one.where, " "); return first }
 	samePool := ours.where == kea.where
 	if !samePool && (pool(ours) != "pool" || pool(kea) != "pool") {
 		all = append(all, fmt.Sprintf("%s, Kea %s", ours.where, kea.where))
@@ -658,7 +658,7 @@ func TestDifferential(t *testing.T) {
 }
 
 // expected returns the decision that explains a difference; "" if it is a fault.
-func (a *actor) expected(p *plan, s step, answers [2]answer) string {
+func (a *actor) expected(p *plan, s step, answers [2]twinAnswer) string {
 	ours, kea := answers[0].kind, answers[1].kind
 	switch {
 	case s.kind == dhcpdata.Inform && ours == "ACK" && kea == "ACK": // the mask, and options of the range

@@ -33,15 +33,20 @@ type engine struct {
 	suspectUntil int64
 	// journalSize is the size of the journal in bytes.
 	journalSize atomic.Int64
-	stop        chan struct{}
-	tasks       sync.WaitGroup
+	// stop is closed at the end of the engine, and committed after the last group.
+	stop      chan struct{}
+	committed chan struct{}
+	tasks     sync.WaitGroup
 
 	mu sync.Mutex
 	// The following fields are guarded by mu: the leases, the performed orders, the number of the last snapshot, and the renewals that the
-	// manager has not learned.
-	table     *table
-	performed map[int64]bool
-	snapshot  int64
+	// manager has not learned. unperformed is true if an order could not be stored.
+	table       *table
+	performed   map[int64]bool
+	unperformed bool
+	snapshot    int64
+	// snapshots is true while the list of all leases is written for the manager.
+	snapshots bool
 	renewals  renewals
 	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
 	pairs    map[int64]*pair
@@ -93,8 +98,8 @@ const (
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
-		commits: make(chan commit, maxCommits), stop: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
-		pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
+		commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}), performed: map[int64]bool{},
+		renewals: renewals{}, pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
 	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
@@ -124,7 +129,7 @@ func (e *engine) close() error {
 	close(e.stop)
 	e.closePairs()
 	e.tasks.Wait()
-	e.writeDigests()
+	e.commitRest()
 	return e.journal.close()
 }
 
@@ -171,7 +176,6 @@ const (
 // carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
 // The caller holds mu.
 func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
-	client := dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[61])
 	switch d.Action {
 	case dhcpdata.ActNothing:
 	case dhcpdata.ActRenew:
@@ -179,16 +183,16 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 			return e.wait(l, func() { e.send(r, d) }), false
 		}
 	case dhcpdata.ActWithdraw:
-		e.table.withdraw(d.Client)
-		e.table.withdraw(client)
+		e.withdraw(r, d)
 	case dhcpdata.ActOffer:
 		return e.offer(r, d, probed)
 	case dhcpdata.ActCommit:
 		return e.lease(r, d), false
 	case dhcpdata.ActDecline:
-		e.table.withdraw(d.Client)
+		e.withdraw(r, d)
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
+		e.withdraw(r, d)
 		if s := e.table.slots[d.Address]; s != nil && s.lease != nil && s.lease.state == dhcpdata.Leased {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
@@ -205,10 +209,17 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		return busy, false
 	}
 	o := offer{network: d.Network, pool: d.Pool, client: d.Client, hardware: append([]byte(nil), r.facts.Hardware...), relay: r.facts.Relay}
+	if before := e.table.offers.clients[d.Client]; before != nil && before.slot.address == d.Address {
+		if before.probing { // the client gets the offer at the end of the probe
+			return "", false
+		}
+		o.probed = before.probed
+	}
 	if !e.table.offer(o, d.Address) {
 		return tooMany, false
 	}
-	if !d.Probe {
+	held := e.table.offers.clients[d.Client]
+	if !d.Probe || held.probed {
 		return "", true
 	}
 	select {
@@ -217,14 +228,22 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		e.table.withdraw(d.Client)
 		return busy, false
 	}
+	held.probing = true
 	e.tasks.Go(func() {
 		answers := e.probe(d.Address, d.ProbeSeconds)
 		<-e.probes
+		e.mu.Lock()
+		s := e.table.slots[d.Address]
+		if s == nil || s.offer != held || s.lease != nil && s.lease.view(e.clock.now()).State == dhcpdata.Leased {
+			e.mu.Unlock() // the client has another offer, or leased the address meanwhile
+			return
+		}
+		held.probing, held.probed = false, true
 		if !answers {
+			e.mu.Unlock()
 			e.send(r, d)
 			return
 		}
-		e.mu.Lock()
 		e.table.withdraw(d.Client)
 		e.abandon(d, r, dhcplease.Abandon)
 		e.mu.Unlock()
@@ -252,13 +271,21 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 // change stores a change of a lease that needs no reply. The caller holds mu.
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
 	e.pairEnd(before, after)
+	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
-	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() { e.restore(after, before) }, done: func() {}}
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() {
+		e.restore(after, before)
+		renewal()
+		if order != 0 {
+			e.forgetOrder(order)
+		}
+	}, done: func() {}}
 	select {
 	case e.commits <- c:
 	default:
 		c.undo()
+		e.counters.refuse(after.network, busy)
 	}
 }
 
@@ -273,8 +300,8 @@ func (e *engine) restore(after, before *lease) {
 func holderOf(r *request, d *dhcpdata.Decision) *holder {
 	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
 	o := r.facts.Options
-	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[61], 255),
-		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[82], 255), vendor: copied(o[60], 255), parameters: copied(o[55], 255)}
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[optClientID], 255),
+		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255), vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
 }
 
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
@@ -291,7 +318,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		return busy
 	}
 	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, done: func() { e.send(r, d) }}
-	undo := []func(){func() { e.restore(l, before) }}
+	undo := []func(){func() { e.restore(l, before) }, e.keepRenewal(l)}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
 		if s == nil || s.lease == nil || s.lease.state != dhcpdata.Leased {
@@ -299,13 +326,13 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		}
 		old, end := s.lease, freed(s.lease, e.clock.now())
 		e.pairEnd(old, end)
+		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
-		undo = append(undo, func() { e.restore(end, old) })
 	}
 	e.table.set(l.address, l)
-	e.table.withdraw(d.Client)
+	e.withdraw(r, d)
 	c.undo = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -347,6 +374,7 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 
 // commitAll stores commits in groups with one sync each.
 func (e *engine) commitAll() {
+	defer close(e.committed)
 	for {
 		var group []commit
 		select {
@@ -372,16 +400,8 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	var err error
-	if len(entries) > 0 {
-		err = e.journal.append(entries)
-	}
-	if err != nil {
-		e.mu.Lock()
-		for i := len(group) - 1; i >= 0; i-- {
-			group[i].undo()
-		}
-		e.mu.Unlock()
+	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
+		e.undo(group)
 		if !e.full.Swap(true) {
 			e.log.Error("lease journal write failed", "error", err)
 		}
@@ -414,7 +434,7 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	for _, o := range d.Options {
 		out.Options = append(out.Options, dhcpmsg.Option{Code: o.Code, Value: o.Value})
 	}
-	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[57]))
+	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[optMaxSize]))
 	if len(dropped) > 0 {
 		e.counters.refuse(d.Network, "option-too-long")
 	}
@@ -450,8 +470,10 @@ func (e *engine) tick() {
 			e.tickPairs()
 			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
-				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
+				e.tryDisk()
 			}
+			e.retryOrders()
+			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
 			if seconds, stepped := e.clock.check(wall); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}

@@ -2,8 +2,10 @@ package dhcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -31,25 +33,22 @@ const (
 	entryPairReport = 'G'
 )
 
-// kinds are the kinds of events by their index in the journal.
-var kinds = []dhcplease.Kind{dhcplease.Begin, dhcplease.Change, dhcplease.Expire, dhcplease.Release, dhcplease.End, dhcplease.Conflict,
-	dhcplease.Decline, dhcplease.Abandon, dhcplease.Clear, dhcplease.Ordered}
-
-// event returns the entry of an event.
+// event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
 func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
-	index := byte(0)
-	for i, one := range kinds {
-		if one == kind {
-			index = byte(i)
-		}
+	index := slices.Index(dhcplease.Kinds, kind)
+	if index < 0 {
+		panic(fmt.Sprintf("there is no kind %q of events", kind))
 	}
-	return l.append(appendNumber(appendNumber([]byte{entryEvent, index}, at), order))
+	return l.append(appendNumber(appendNumber([]byte{entryEvent, byte(index)}, at), order))
 }
 
 // readEvent reads an entry of an event without its first octet.
 func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err error) {
-	if len(text) == 0 || int(text[0]) >= len(kinds) {
+	if len(text) == 0 {
 		return "", 0, 0, nil, errLease
+	}
+	if int(text[0]) >= len(dhcplease.Kinds) {
+		return "", 0, 0, nil, errNewer
 	}
 	r := &reader{text: text[1:]}
 	at, order = int64(r.number()), int64(r.number())
@@ -57,7 +56,7 @@ func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err
 		return "", 0, 0, nil, r.err
 	}
 	l, err = readLease(r.text)
-	return kinds[text[0]], at, order, l, err
+	return dhcplease.Kinds[text[0]], at, order, l, err
 }
 
 // renewal returns the entry of a renewal.
@@ -78,7 +77,10 @@ func readRenewal(text []byte) (a netip.Addr, renewed, expires int64, err error) 
 	return a, renewed, expires, r.err
 }
 
-// applyEntry applies an entry of the journal at the start.
+// errNewer reports an entry that this version does not know. It is not damage: without the entry, addresses could get a second holder.
+var errNewer = errors.New("a newer version has written the leases, install it again; this version does not know the kind of an entry")
+
+// applyEntry applies an entry of the journal at the start. Its errors are not damage of the journal: the leases are not opened.
 func (e *engine) applyEntry(entry []byte) error {
 	switch kind, text := entry[0], entry[1:]; kind {
 	case entryEvent:
@@ -123,7 +125,9 @@ func (e *engine) applyEntry(entry []byte) error {
 		if err := json.Unmarshal(text, &part); err != nil {
 			return err
 		}
-		e.snapshot = max(e.snapshot, part.Requested)
+		if part.Last {
+			e.snapshot = max(e.snapshot, part.Requested)
+		}
 	case entryPairedRenewal:
 		return e.applyPairedRenewal(text)
 	case entryPair:
@@ -140,7 +144,7 @@ func (e *engine) applyEntry(entry []byte) error {
 		e.performed[int64(r.number())] = true
 		return r.err
 	default:
-		return fmt.Errorf("%w: an entry of the kind %q", errDamaged, kind)
+		return fmt.Errorf("%w: %q", errNewer, kind)
 	}
 	return nil
 }
@@ -148,11 +152,13 @@ func (e *engine) applyEntry(entry []byte) error {
 // renewals are the renewals that the manager has not learned yet, by network.
 type renewals map[int64]map[netip.Addr]int64
 
-func (r renewals) add(l *lease) {
-	if r[l.network] == nil {
-		r[l.network] = map[netip.Addr]int64{}
+func (r renewals) add(l *lease) { r.put(l.network, l.address, l.expires) }
+
+func (r renewals) put(network int64, a netip.Addr, expires int64) {
+	if r[network] == nil {
+		r[network] = map[netip.Addr]int64{}
 	}
-	r[l.network][l.address] = l.expires
+	r[network][a] = expires
 }
 
 // forget forgets the renewal of an address, because an event about it follows.

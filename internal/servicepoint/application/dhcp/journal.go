@@ -255,6 +255,7 @@ func (j *journal) append(entries [][]byte) (err error) {
 	first := j.last.Load() + 1
 	if j.size >= j.options.segmentSize {
 		if err := j.startSegment(first); err != nil {
+			j.failures.Add(1)
 			return err
 		}
 	}

@@ -23,10 +23,10 @@ type lease struct {
 	// counted are the classes and subclasses whose limits the lease counts for.
 	counted []int64
 	holder  *holder
-	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
-	unstored bool
 	// pair is nil for the lease of a network without a failover pair.
 	pair *pairing
+	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
+	unstored bool
 }
 
 // holder is the client of a lease, as its last request described it.
@@ -52,7 +52,8 @@ func (h *holder) same(o *holder) bool {
 // changed reports whether two holders differ in a way that the manager shows.
 func (h *holder) changed(o *holder) bool {
 	return h.hostName != o.hostName || string(h.relay) != string(o.relay) || string(h.vendor) != string(o.vendor) ||
-		string(h.parameters) != string(o.parameters) || string(h.clientID) != string(o.clientID)
+		string(h.parameters) != string(o.parameters) || string(h.clientID) != string(o.clientID) || h.hardwareType != o.hardwareType ||
+		string(h.hardware) != string(o.hardware) || h.relayAddress != o.relayAddress
 }
 
 // view returns the lease for a decision. A lease that has expired is free.

@@ -63,7 +63,7 @@ func (s *service) wantedInterfaces() (wanted map[string]*net.Interface, errors m
 		if !named && (len(s.configuration.Interfaces) > 0 || i.Flags&net.FlagLoopback != 0) {
 			continue
 		}
-		prefixes := prefixesOf(i.Index)
+		prefixes := prefixesOf(i.Index, true)
 		serves := slices.ContainsFunc(prefixes, func(p prefix) bool { return content.Serves(p.Addr()) })
 		switch {
 		case !named && !serves:

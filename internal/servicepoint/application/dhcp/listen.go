@@ -131,6 +131,10 @@ func (s *service) receive(in incoming) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
 		return
 	}
+	if isStranger(in, &f, prefixes) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	if reason := s.limiter.refuses(append(m.Hardware[:len(m.Hardware):len(m.Hardware)], clientIDOf(m)...), f.Relay, in.index,
 		m.Type == dhcpdata.Discover || m.Type == 0, time.Now()); reason != "" {
 		s.engine.counters.refuse(0, reason)
@@ -186,7 +190,7 @@ func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, p
 		return s.send(in, in.from, packet)
 	case !m.Relay.IsUnspecified():
 		port := uint16(serverPort)
-		if _, ok := dhcpdata.SubOption(m.Options[82], relaySourcePort); ok {
+		if _, ok := dhcpdata.SubOption(m.Options[optRelay], relaySourcePort); ok {
 			port = in.from.Port()
 		}
 		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)
@@ -243,7 +247,7 @@ func (s *service) linkAt(index int) *link {
 
 // interfaces remembers the addresses of interfaces for a short time, because asking the system for them costs more than a reply.
 type interfaces struct {
-	// of returns the addresses of an interface: prefixesOf or prefixesOf6.
+	// of returns the addresses of an interface, of one family: see prefixesOf.
 	of    func(index int) []netip.Prefix
 	mu    sync.Mutex
 	known map[int]knownInterface
@@ -274,8 +278,8 @@ func (i *interfaces) prefixes(index int) []netip.Prefix {
 	return one.prefixes
 }
 
-// prefixesOf returns the IPv4 addresses of an interface with their prefixes.
-func prefixesOf(index int) (all []netip.Prefix) {
+// prefixesOf returns the IPv4 or IPv6 addresses of an interface with their prefixes.
+func prefixesOf(index int, v4 bool) (all []netip.Prefix) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil {
 		return nil
@@ -285,7 +289,7 @@ func prefixesOf(index int) (all []netip.Prefix) {
 		return nil
 	}
 	for _, a := range addresses {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() == v4 {
 			all = append(all, p)
 		}
 	}

@@ -3,6 +3,8 @@ package dhcp
 import (
 	"container/list"
 	"net/netip"
+
+	"portolan/internal/wire/dhcpdata"
 )
 
 // offer holds an address for a client for a short time. Offers are not stored on the disk.
@@ -15,6 +17,8 @@ type offer struct {
 	relay    netip.Addr
 	until    int64
 	element  *list.Element
+	// probing is true while the address is probed: the offer is not sent before. probed is true after a probe without an answer.
+	probing, probed bool
 }
 
 // offers are the offers of all networks, the oldest first.
@@ -61,6 +65,14 @@ func (t *table) withdraw(client string) {
 	if o := t.offers.clients[client]; o != nil {
 		t.drop(o)
 	}
+}
+
+// withdraw drops the offers to the client of a message. A client with an identifier can have one by its hardware address as well, of an
+// address that is reserved for that. The caller holds mu.
+func (e *engine) withdraw(r *request, d *dhcpdata.Decision) {
+	e.table.withdraw(d.Client)
+	e.table.withdraw(dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[optClientID]))
+	e.table.withdraw(dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, nil))
 }
 
 // drop drops an offer. An address that was never leased is the next one to be offered.

@@ -34,6 +34,8 @@ type pair struct {
 	needed, shared int64
 	reported       dhcplease.Pair
 	reportedAt     int64
+	// unstored is true after the disk has refused the status of the machine.
+	unstored bool
 }
 
 // storedPair is the entry of the journal with the status of a pair.
@@ -213,21 +215,18 @@ func (p *pair) declare() {
 func (p *pair) store() {
 	s := p.machine.Status()
 	p.e.statuses[p.settings.ID] = s
-	p.commit([][]byte{storedPair{p.settings.ID, s}.entry()}, func() {}, func() {})
+	p.commit(commit{entries: [][]byte{storedPair{p.settings.ID, s}.entry()}, undo: func() { p.unstored = true }, done: func() {}})
 }
 
-// commit stores entries, and then calls done. If they cannot be stored the connection ends, so that the servers exchange their records
-// again. The caller holds mu.
-func (p *pair) commit(entries [][]byte, undo, done func()) {
-	c := commit{entries: entries, done: done, undo: func() {
+// commit enqueues a commit. If it cannot be stored the connection ends, so that the servers exchange their records again. The caller holds
+// mu.
+func (p *pair) commit(c commit) {
+	undo := c.undo
+	c.undo = func() {
 		undo()
 		p.drop("the disk does not store the records")
-	}}
-	select {
-	case p.e.commits <- c:
-	default:
-		c.undo()
 	}
+	p.e.enqueue(c)
 }
 
 // relink puts the free addresses of networks into the lists that they belong to. The caller holds mu.
@@ -309,6 +308,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 	var entries [][]byte
 	type former struct{ after, before *lease }
 	var all []former
+	var leases []*lease
 	for _, c := range x.Changes {
 		before, after := p.changed(c)
 		if after == nil {
@@ -316,6 +316,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 		}
 		e.table.set(c.Address, after)
 		all = append(all, former{after, before})
+		leases = append(leases, after)
 		if c.Unstored {
 			continue
 		}
@@ -341,15 +342,16 @@ func (p *pair) follow(x dhcppair.Effects) {
 		entries = append(entries, storedPair{p.settings.ID, *x.Status}.entry())
 	}
 	link := p.link
-	p.commit(entries, func() {
+	p.commit(commit{entries: entries, leases: leases, undo: func() {
+		p.unstored = p.unstored || x.Status != nil
 		for i := len(all) - 1; i >= 0; i-- {
 			e.restore(all[i].after, all[i].before)
 		}
-	}, func() {
+	}, done: func() {
 		if link != nil {
 			link.send(x.Messages...)
 		}
-	})
+	}})
 }
 
 // changed returns the lease of an address before and after a change. after is nil if the description of the client is invalid. The caller
@@ -375,8 +377,10 @@ func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
 		network, pool := p.e.content.Load().compiled.NetworkAt(c.Address)
 		after = &lease{network: network, pool: pool, address: c.Address, renewed: now, holder: &holder{}}
 	}
-	after.state, after.start, after.expires, after.pair = statesOfLease[c.Record.State], max(c.Record.Start, 0), c.Record.Expires,
-		pairingOf(c.Record)
+	if len(c.Data) == 0 {
+		after.start = max(c.Record.Start, 0)
+	} // else it keeps the start by the clock of the partner, which identifies the lease for the manager
+	after.state, after.expires, after.pair, after.unstored = statesOfLease[c.Record.State], c.Record.Expires, pairingOf(c.Record), true
 	if after.state == dhcpdata.Free {
 		after.ended, after.counted = false, nil
 	}

@@ -2,9 +2,11 @@ package dhcp
 
 import (
 	"net/netip"
+	"slices"
 
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcppair"
 )
 
 // pairedLeases is the view of the leases for a decision if there are failover pairs: an address that this server may not lease to a client
@@ -110,10 +112,24 @@ func (e *engine) refusesPaired(c *dhcpdata.Content, r *request, d *dhcpdata.Deci
 	case begins && d.Reason == dhcpdata.Exhausted:
 		p.need(d.Network)
 		return ""
+	case grants(d.Action) && !p.may(d.Address, d.Client, d.Reservation):
+		return string(dhcpdata.OwnedByPartner)
 	case begins && d.Reply != 0 && !p.answers(id, int64(d.Secs)) && !p.isFirstOfReservation(d):
 		return partnerAnswers
 	}
 	return ""
+}
+
+// grants reports whether an action leases or offers an address.
+func grants(a dhcpdata.Action) bool {
+	return a == dhcpdata.ActOffer || a == dhcpdata.ActCommit || a == dhcpdata.ActRenew
+}
+
+// may reports whether the rules of the pair allow a lease that the decision allows. A reserved address belongs to the hardware, whatever
+// identity its lease has.
+func (p *pair) may(a netip.Addr, client string, reservation int64) bool {
+	r := p.Record(a)
+	return p.machine.May(r, client, p.e.clock.now()) || reservation != 0 && r.IsHeld() && r.State != dhcppair.Abandoned
 }
 
 // isFirstOfReservation reports whether a decision is about a reserved address that nobody had. Its owner answers, whatever the buckets say.
@@ -134,8 +150,10 @@ func (e *engine) refusesPaired6(c *dhcpdata.Content, r *request6, d *dhcpdata.De
 	switch {
 	case !p.machine.Serving(e.clock.now()):
 		return pairNotServing
-	case d.Reason == dhcpdata.OwnedByPartner:
-		return string(d.Reason)
+	case d.Reason == dhcpdata.OwnedByPartner || slices.ContainsFunc(d.Changes, func(one dhcpdata.Change6) bool {
+		return grants(one.Action) && !p.may(one.Address, one.Client, one.Reservation)
+	}):
+		return string(dhcpdata.OwnedByPartner)
 	case kind != dhcpmsg.Solicit6:
 		return ""
 	case d.Reason == dhcpdata.Exhausted:

@@ -30,6 +30,10 @@ func (e *engine) tickPairs() {
 	for _, p := range all {
 		e.mu.Lock()
 		now := e.clock.now()
+		if p.unstored {
+			p.unstored = false
+			p.store()
+		}
 		p.reclaim(now)
 		p.report(now)
 		if p.link != nil {
@@ -179,10 +183,7 @@ func (p *pair) report(now int64) {
 		p.e.log.Error("failover report failed", "error", err)
 		return
 	}
-	c := commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}
-	select {
-	case p.e.commits <- c:
+	if p.e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) { // else in the next second
 		p.reported, p.reportedAt = s, now
-	default: // the next second
 	}
 }

@@ -28,6 +28,8 @@ type reports struct {
 	cursor  *cursor
 	pending []pendingRecord
 	last    int64
+	// seen is the number of the last entry that was read, and previous that of the last one that is a record for the manager.
+	seen, previous uint64
 }
 
 type pendingRecord struct {
@@ -61,7 +63,10 @@ func journalID(dir string) (string, error) {
 }
 
 func newReports(e *engine, id string) *reports {
-	return &reports{engine: e, id: id, cursor: e.journal.cursor()}
+	c := e.journal.cursor()
+	e.journal.mu.Lock()
+	defer e.journal.mu.Unlock()
+	return &reports{engine: e, id: id, cursor: c, seen: e.journal.acked, previous: e.journal.acked}
 }
 
 // next waits for records and returns them; none when ctx ends.
@@ -101,9 +106,17 @@ func (r *reports) read() (all []application.Record) {
 		if !ok {
 			break
 		}
+		if number != r.seen+1 { // entries are missing: the manager lacks whatever they contained
+			r.previous = number - 1
+		}
+		r.seen = number
 		record, wanted, err := r.engine.record(r.id, number, entry)
 		if err == nil && wanted {
+			record.Previous = r.previous
 			err = r.add(record)
+		}
+		if wanted || err != nil {
+			r.previous = number
 		}
 		if err != nil {
 			r.engine.log.Error("lease record dropped", "number", number, "error", err)

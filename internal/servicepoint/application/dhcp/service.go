@@ -68,8 +68,9 @@ const watchInterval = 2 * time.Second
 func newService(dir string, log *slog.Logger) *service {
 	s := &service{log: log, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{},
 		links:      map[string]*link{},
-		linkErrors: map[string]string{}, interfaces: interfaces{of: prefixesOf}, interfaces6: interfaces{of: prefixesOf6},
-		stop: make(chan struct{})}
+		linkErrors: map[string]string{}, interfaces: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, true) }},
+		interfaces6: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, false) }},
+		stop:        make(chan struct{})}
 	s.failed = s.open(dir)
 	if s.failed != nil {
 		log.Error("open leases failed", "error", s.failed)

@@ -146,8 +146,11 @@ func (t *table) list(s *slot, front bool) {
 	}
 }
 
+// count changes the number of leases of a range and of classes. A reserved address is not one of those that a range leases.
 func (t *table) count(l *lease, by int) {
-	t.pool(l.pool).used += uint64(int64(by))
+	if l.reservation == 0 {
+		t.pool(l.pool).used += uint64(int64(by))
+	}
 	for _, id := range l.counted {
 		t.members[id] += by
 	}

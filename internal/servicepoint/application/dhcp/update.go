@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -38,17 +37,8 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.configurePairs(compiled)
 	e.performOrders(compiled)
-	wanted := compiled.Server.Snapshot
-	due := wanted > e.snapshot
-	e.snapshot = max(e.snapshot, wanted)
 	e.mu.Unlock()
-	if due {
-		e.tasks.Go(func() {
-			if err := e.writeSnapshot(wanted); err != nil {
-				e.log.Error("lease snapshot failed", "error", err)
-			}
-		})
-	}
+	e.wantSnapshot(compiled.Server.Snapshot)
 	return invalid
 }
 
@@ -107,7 +97,7 @@ func (e *engine) performOrders(c *dhcpdata.Content) {
 		for _, o := range all {
 			present[o.ID] = true
 			if !e.performed[o.ID] {
-				e.performed[o.ID] = true
+				e.performed[o.ID] = true // an order that cannot be stored is forgotten again
 				e.perform(network, o)
 			}
 		}
@@ -125,6 +115,7 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 	s := e.table.slots[o.Address]
 	switch {
 	case s == nil || s.lease == nil || s.lease.expires <= now:
+	case o.Start != 0 && o.Action == dhcpdata.EndLease && s.lease.start != o.Start: // the lease that the operator saw has ended
 	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
 		l := *s.lease
 		l.ended = true
@@ -135,43 +126,22 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 		return
 	}
 	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}
-	c := commit{entries: [][]byte{event(dhcplease.Ordered, now, o.ID, l)}, undo: func() { delete(e.performed, o.ID) }, done: func() {}}
-	select {
-	case e.commits <- c:
-	default:
-		c.undo()
-	}
+	e.enqueue(commit{entries: [][]byte{event(dhcplease.Ordered, now, o.ID, l)}, undo: func() { e.forgetOrder(o.ID) }, done: func() {}})
 }
 
-// snapshotPart is the number of leases in a part of a snapshot.
-const snapshotPart = 100
+// forgetOrder makes an order that could not be stored one that is not performed. The caller holds mu.
+func (e *engine) forgetOrder(id int64) {
+	delete(e.performed, id)
+	e.unperformed = true
+}
 
-// writeSnapshot stores a list of all leases for the manager in the journal.
-func (e *engine) writeSnapshot(requested int64) error {
+// retryOrders performs the orders that could not be stored, after the disk accepts writes again.
+func (e *engine) retryOrders() {
 	e.mu.Lock()
-	leases := make([]*lease, 0, len(e.table.slots))
-	now := e.clock.now()
-	for _, s := range e.table.slots {
-		if s.lease != nil && s.lease.state != dhcpdata.Free && !s.lease.ended && s.lease.expires > now {
-			leases = append(leases, s.lease)
-		}
-	}
-	e.mu.Unlock()
-	id := rand.Uint64() //nolint:gosec // it tells lists apart
-	for part := 0; ; part++ {
-		n := min(snapshotPart, len(leases))
-		p := dhcplease.Snapshot{ID: id, Part: part, Last: n == len(leases), Requested: requested, Leases: []dhcplease.Lease{}}
-		for _, l := range leases[:n] {
-			p.Leases = append(p.Leases, l.report())
-		}
-		text, err := json.Marshal(p)
-		if err == nil {
-			err = e.journal.append([][]byte{append([]byte{entrySnapshot}, text...)})
-		}
-		if err != nil || p.Last {
-			return err
-		}
-		leases = leases[n:]
+	defer e.mu.Unlock()
+	if e.unperformed && !e.full.Load() {
+		e.unperformed = false
+		e.performOrders(e.content.Load().compiled)
 	}
 }
 

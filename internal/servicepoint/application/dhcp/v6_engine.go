@@ -135,7 +135,7 @@ func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpd
 	entry, renews := e.entryOf(before, l)
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
-	p.undo = append(p.undo, func() { e.restore(l, before) })
+	p.undo = append(p.undo, func() { e.restore(l, before) }, e.keepRenewal(l))
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
 	if e.renewals.forget(l); entry[0] == entryRenewal || entry[0] == entryPairedRenewal {
@@ -170,7 +170,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	p.renews = false
 	e.pairEnd(before, after)
 	p.entries = append(p.entries, event(kind, now, 0, after))
-	p.undo = append(p.undo, func() { e.restore(after, before) })
+	p.undo = append(p.undo, func() { e.restore(after, before) }, e.keepRenewal(after))
 	e.table.set(c.Address, after)
 	e.renewals.forget(after)
 }

@@ -16,11 +16,8 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// serverPort6 and clientPort6 are the ports of DHCPv6.
-const (
-	serverPort6 = 547
-	clientPort6 = 546
-)
+// clientPort6 is the port of DHCPv6 clients.
+const clientPort6 = 546
 
 // The multicast addresses of servers (RFC 9915 section 7.1): the first one is for clients and relays of a link, the second one for relays
 // of a site.
@@ -112,6 +109,10 @@ func (l *listener6) receive(in incoming6) {
 	for _, p := range f.Interface {
 		f.Local = append(f.Local, p.Addr())
 	}
+	if isStranger6(m, source, to, f.Interface) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	client, ok := m.Options.Find(dhcpmsg.OptClientID6)
 	if !ok {
 		client = source.AsSlice()
@@ -141,24 +142,6 @@ func (l *listener6) receive(in incoming6) {
 	s.engine.handle6(request)
 }
 
-// prefixesOf6 returns the IPv6 addresses of an interface with their prefixes.
-func prefixesOf6(index int) (all []netip.Prefix) {
-	i, err := net.InterfaceByIndex(index)
-	if err != nil {
-		return nil
-	}
-	addresses, err := i.Addrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range addresses {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().Is4() {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
 // examineLinks6 joins the groups of servers on each interface whose clients are served. The caller holds mu.
 func (s *service) examineLinks6() {
 	if len(s.listeners6) == 0 {
@@ -174,7 +157,7 @@ func (s *service) examineLinks6() {
 		present := map[int]bool{}
 		for _, i := range all {
 			named := slices.Contains(s.configuration.Interfaces, i.Name)
-			serves := slices.ContainsFunc(prefixesOf6(i.Index), func(p netip.Prefix) bool { return content.Serves(p.Addr()) })
+			serves := slices.ContainsFunc(prefixesOf(i.Index, false), func(p netip.Prefix) bool { return content.Serves(p.Addr()) })
 			if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagMulticast == 0 || !named && (len(s.configuration.Interfaces) > 0 || !serves) {
 				continue
 			}

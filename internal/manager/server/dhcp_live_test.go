@@ -1,0 +1,144 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/content"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// follows fetches the content until a unit contains a text, or lacks it.
+func (p *dhcpPlan) follows(unit, text string, contains bool) {
+	p.T.Helper()
+	apitest.Eventually(p.T, unit+" "+text, func() bool {
+		p.fetch()
+		return strings.Contains(strings.Join(p.items(unit), "\n"), text) == contains
+	})
+}
+
+// compiles fails the test unless the service point accepts the content.
+func (p *dhcpPlan) compiles() {
+	p.T.Helper()
+	if _, err := dhcpdata.Compile(p.units, nil); err != nil {
+		p.T.Errorf("the service point refuses the content: %v", err)
+	}
+}
+
+// An action on a lease is deployed alone: the other changes of the network wait for the deployment. It is deployed also where the settings
+// of a live network cannot be.
+func TestLeaseActionIsDeployedAlone(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	at := "/api/v2/networks/" + p.network
+	p.deploys()
+	unit := dhcpdata.NetworkUnit(int64Of(t, p.network))
+	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.10","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`)
+	m.storeLease("10.0.0.15", p.network)
+	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.15","action":"END_LEASE"}`)
+	p.follows(unit, `"action":"endLease"`, true)
+	if all := strings.Join(p.items(unit), "\n"); strings.Contains(all, "10.0.0.10") {
+		t.Errorf("the action has deployed a reservation:\n%s", all)
+	}
+	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":true}`, apitest.MergePatch)
+	p.follows(unit, "10.0.0.10", true)
+	m.ID(at+"/deploymentOptions", `{"type":"DHCPv4RawOption","name":"odd","value":"if option x = \"y\" { }"}`)
+	m.storeLease("10.0.0.16", p.network)
+	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.16","action":"END_LEASE"}`)
+	p.follows(unit, `"address":"10.0.0.16","action":"endLease"`, true)
+	p.has(unit, "10.0.0.10", "10.0.0.15")
+	r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+	if !strings.Contains(r.Text("data.0.message"), "raw option odd") || r.Text("data.0.subcategory") != "DHCPv4" {
+		t.Errorf("the events are %s", r.Body)
+	}
+	m.Verify()
+}
+
+// A hardware address that moves to a live MAC pool leaves the deployed pools that listed it, and the addresses without a pool: the service
+// point would refuse content that lists it twice. Their other changes wait for the deployment.
+func TestHardwareAddressMovesToDeny(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	below := "/api/v2/configurations/" + p.configuration
+	pool := m.ID(below+"/macPools", `{"type":"MACPool","name":"staff"}`)
+	mac := m.ID(below+"/macAddresses", `{"address":"00:00:5e:00:53:09","macPool":{"id":`+pool+`}}`)
+	m.ID("/api/v2/macAddresses/"+mac+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"host-name","value":"lamp"}`)
+	alone := m.ID(below+"/macAddresses", `{"address":"00:00:5e:00:53:0a"}`)
+	m.ID("/api/v2/macAddresses/"+alone+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"host-name","value":"radio"}`)
+	deny := m.Want(200, "GET", "/api/v2/macPools?"+filter("type:'DenyMACPool'"), "").Text("data.0.id")
+	p.deploys()
+	p.compiles()
+	units := map[string]string{mac: dhcpdata.MACPoolUnit(int64Of(t, pool)), alone: dhcpdata.MACPoolUnit(0)}
+	p.has(units[mac], "00005e005309", "host-name")
+	p.has(units[alone], "00005e00530a", "host-name")
+	m.ID(below+"/macAddresses", `{"address":"00:00:5e:00:53:0b","macPool":{"id":`+pool+`}}`)
+	to := dhcpdata.MACPoolUnit(int64Of(t, deny))
+	for id, digits := range map[string]string{mac: "00005e005309", alone: "00005e00530a"} {
+		m.Want(200, "PATCH", "/api/v2/macAddresses/"+id, `{"macPool":{"id":`+deny+`}}`, apitest.MergePatch)
+		p.follows(to, digits, true)
+		p.compiles()
+		if all := strings.Join(p.items(units[id]), "\n"); strings.Contains(all, digits) || strings.Contains(all, "host-name") {
+			t.Errorf("%s still has the address:\n%s", units[id], all)
+		}
+	}
+	if all := strings.Join(p.items(units[mac]), "\n"); !strings.Contains(all, "staff") || strings.Contains(all, "00005e00530b") {
+		t.Errorf("the pool staff is not as it was deployed:\n%s", all)
+	}
+	m.Verify()
+	p.confirms(p.revision)
+	p.deploys()
+	p.compiles()
+	p.has(units[mac], "00005e00530b")
+}
+
+// A live change that the service point would refuse is not sent: the network keeps its content, and an event names the reason.
+func TestLiveChangeIsChecked(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	at := "/api/v2/networks/"
+	m.Want(200, "PATCH", at+p.network, `{"range":"10.0.0.0/25"}`, apitest.MergePatch)
+	other := m.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/25","gateway":null,"dynamicUpdateEnabled":true}`)
+	p.deploys()
+	unit := dhcpdata.NetworkUnit(int64Of(t, other))
+	m.Want(204, "DELETE", at+p.network, "") // the server serves it until the next deployment
+	m.Want(200, "PATCH", at+other, `{"range":"10.0.0.0/24"}`, apitest.MergePatch)
+	p.follows(unit, `"prefix":"10.0.0.0/24"`, true)
+	m.Want(200, "PATCH", at+other, `{"range":"10.0.0.0/25"}`, apitest.MergePatch)
+	apitest.Eventually(t, "the event", func() bool {
+		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		return strings.Contains(r.Text("data.0.message"), "the prefix 10.0.0.0/25 is served twice")
+	})
+	p.fetch()
+	p.has(unit, `"prefix":"10.0.0.0/24"`)
+	p.compiles()
+	p.confirms(p.revision)
+	p.deploys()
+	p.compiles()
+	p.has(unit, `"prefix":"10.0.0.0/25"`)
+}
+
+// After the restore of an older backup, a full deployment replaces the content of a service point with a revision that the database does
+// not know, also if the settings have not changed.
+func TestDHCPDeploymentAfterRestore(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	p.deploys()
+	p.confirms(p.revision)
+	at, err := content.ParseRevision(p.revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Number += 60_000
+	at.Hash = dhcpdata.HashOf(nil).String()
+	foreign := at.String()
+	p.confirms(foreign)
+	p.revision, p.units = foreign, dhcpdata.Units{}
+	p.deploys()
+	now, err := content.ParseRevision(p.revision)
+	if err != nil || now.Number <= at.Number || now.Hash == at.Hash {
+		t.Errorf("the deployment serves %s after %s: %v", p.revision, foreign, err)
+	}
+	p.has(dhcpdata.NetworkUnit(int64Of(t, p.network)), `"prefix":"10.0.0.0/24"`)
+	m.Verify()
+}

@@ -1,0 +1,90 @@
+package dhcp
+
+import "errors"
+
+// enqueue adds a commit to the queue, or undoes it if the queue is full. The caller holds mu.
+func (e *engine) enqueue(c commit) (queued bool) {
+	select {
+	case e.commits <- c:
+		return true
+	default:
+		c.undo()
+		return false
+	}
+}
+
+// undo takes back a group that was not written, and all commits in the queue: they may build on it, and a renewal without the beginning of
+// its lease would be lost after a restart. Afterwards the table contains what the disk contains.
+func (e *engine) undo(group []commit) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for waiting := true; waiting; {
+		select {
+		case c := <-e.commits:
+			group = append(group, c)
+		default:
+			waiting = false
+		}
+	}
+	for i := len(group) - 1; i >= 0; i-- {
+		group[i].undo()
+	}
+}
+
+var (
+	errNotWritten = errors.New("the disk has refused a change of leases, or too many are waiting")
+	errStopped    = errors.New("the server stops")
+)
+
+// flush waits until all commits of the queue are on the disk. It returns an error if one of them has failed.
+func (e *engine) flush() error {
+	result := make(chan error, 1)
+	e.mu.Lock()
+	e.enqueue(commit{undo: func() { result <- errNotWritten }, done: func() { result <- nil }})
+	e.mu.Unlock()
+	select {
+	case err := <-result:
+		return err
+	case <-e.committed: // nobody reads the queue any more
+	}
+	select {
+	case err := <-result:
+		return err
+	default:
+		return errStopped
+	}
+}
+
+// tryDisk writes a record without a meaning, to find out whether the disk accepts writes again.
+func (e *engine) tryDisk() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.enqueue(commit{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}})
+}
+
+// commitRest stores the commits that are left when the engine stops, and the digests.
+func (e *engine) commitRest() {
+	var group []commit
+	for len(e.commits) > 0 {
+		group = append(group, <-e.commits)
+	}
+	if len(group) > 0 {
+		e.commitGroup(group)
+	}
+	e.mu.Lock()
+	c, ok := e.takeDigests()
+	e.mu.Unlock()
+	if ok {
+		e.commitGroup([]commit{c})
+	}
+}
+
+// keepRenewal returns a function that sets the renewal of an address as it is now, for undo. The caller of both holds mu.
+func (e *engine) keepRenewal(l *lease) func() {
+	expires, had := e.renewals[l.network][l.address]
+	return func() {
+		if e.renewals.forget(l); had {
+			e.renewals.put(l.network, l.address, expires)
+		}
+	}
+}
