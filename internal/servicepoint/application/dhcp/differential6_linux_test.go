@@ -405,7 +405,7 @@ func (w *twins) exchange6(p *plan6, a *actor6, s step6) (answers [2]answer6) {
 	last := step6{kind: dhcpmsg.Request6, named: [2]lease6{named, named}}
 	sides := []*side{w.ours, w.kea}
 	send := func(i int, from *actor6, what step6, transaction uint32) {
-		if err := sides[i].toRelays(from.packet(p, what, i, transaction), twinServer6, serverPort6); err != nil {
+		if err := sides[i].toRelays(from.packet(p, what, i, transaction), twinServer6, 547); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -111,15 +111,15 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		o.times = &times{time.Now, bootTime}
 	}
 	e.startClock(*o.times)
-	if e.damaged {
-		e.suspect()
-	}
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
 	}
 	e.content.Store(&content{compiled: empty})
 	e.tasks.Go(e.commitAll)
+	if e.damaged {
+		e.suspect()
+	}
 	e.tasks.Go(e.tick)
 	return e, err, nil
 }
