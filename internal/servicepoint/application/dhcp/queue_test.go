@@ -47,10 +47,21 @@ func engineOn(t testing.TB, d *disk, u dhcpdata.Units, probe func(netip.Addr, ui
 	if d.dir == "" {
 		d.dir = t.TempDir()
 	}
+	started := make(chan struct{})
+	if d.gate != nil {
+		go func() {
+			select {
+			case d.gate <- struct{}{}:
+			case <-started:
+			}
+		}()
+	}
 	e, damaged, err := newEngine(d.dir, slog.New(slog.DiscardHandler), journalOptions{open: func(path string) (journalFile, error) {
 		f, err := openAppend(path)
 		return gatedFile{f, d.gate, &d.fail, &d.syncs}, err
 	}}, probe)
+	close(started)
+	d.syncs.Store(0) // without that of the clock at the start
 	if err != nil || damaged != nil {
 		t.Fatal(err, damaged)
 	}
