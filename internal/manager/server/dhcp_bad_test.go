@@ -18,8 +18,10 @@ func TestBadDHCPInput(t *testing.T) {
 	}
 	hardware := m.ID(classes, `{"name":"by-hardware","option":"hardware","matchOffset":1,"matchLength":3}`)
 	for _, one := range []struct{ name, path, body, want string }{
-		{"an exclusion outside", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`, "exclusionRanges"},
-		{"an exclusion across the end", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45-10.0.0.60"]}`,
+		{"an exclusion outside", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`,
+			"exclusionRanges"},
+		{"an exclusion across the end", ranges,
+			`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45-10.0.0.60"]}`,
 			"exclusionRanges"},
 		{"a range of another network", ranges, `{"type":"IPv4DHCPRange","range":"10.9.0.40-10.9.0.50"}`, "range"},
 		{"a range backwards", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.50-10.0.0.40"}`, "range"},

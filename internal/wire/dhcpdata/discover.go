@@ -59,8 +59,6 @@ func (d *decider) refuseAddress(from Source, reason Reason) {
 
 // choose chooses an address: the reservation, the address of the client's lease, its former address, the address it asks for, or the one
 // that has been free for longest.
-//
-// A reserved address that was declined is not available (RFC 2131 section 4.3.3). It is offered again if there is no other one.
 func (d *decider) choose() (c choice, from Source, reason Reason) {
 	r := d.reservation()
 	if r == nil {

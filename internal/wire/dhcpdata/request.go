@@ -80,7 +80,7 @@ func (d *decider) decideRequest() {
 func (d *decider) deny(kind kindOfRequest, from Source, reason Reason) {
 	authoritative := d.layers(d.candidates[0], nil, nil).flag("authoritative", false)
 	switch {
-	case reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting, reason == OwnedByPartner,
+	case reason == OwnedByPartner, reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting,
 		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.hasLease():
 		d.refuse(reason, from)
 		return
@@ -97,8 +97,8 @@ func (d *decider) deny(kind kindOfRequest, from Source, reason Reason) {
 	d.d.Options = d.echo(all, d.d.Options)
 }
 
-// aboutClient reports whether a reason only tells that this server does not lease the address to the client. Another server of the link may,
-// so a client that this server does not know gets no NAK (RFC 2131 section 4.3.2).
+// aboutClient reports whether a reason only tells that this server does not lease the address to the client. Another server of the link
+// may, so a client that this server does not know gets no NAK (RFC 2131 section 4.3.2).
 func aboutClient(reason Reason) bool {
 	switch reason {
 	case WrongNetwork, LeasedToOther, ReservedForOther, HasReservation, EndedByOperator:

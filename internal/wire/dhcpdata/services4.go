@@ -82,7 +82,7 @@ var services4 = []ServiceOption{
 	{Name: "next-server", Value: Address, Effect: "The siaddr field of replies. A name is refused."},
 	{Name: "one-lease-per-client", Value: Boolean, Effect: "A new lease of a client ends its leases in other networks."},
 	{Name: "ping-check", Value: Boolean,
-		Effect: "An address that was not leased by the server is pinged before it is offered (default true)."},
+		Effect: "An address that was not leased is pinged before the offer, and on a link also looked for by ARP (default true)."},
 	{Name: "ping-timeout", Value: Number, Min: 1, Max: 10, Effect: "Seconds to wait for an answer to the ping (default 1)."},
 	{Name: "server-id-check", Value: Boolean, Effect: "Requests whose server identifier is not the server's are ignored (default true)."},
 	{Name: "server-identifier", Value: Address, Effect: "The server identifier of replies."},

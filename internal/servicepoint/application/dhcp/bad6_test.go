@@ -10,8 +10,8 @@ import (
 	"portolan/internal/base/dhcpmsg"
 )
 
-// TestEachBadInput6 sends each malformed or unusual message of DHCPv6 over a socket. It has no reply and is counted by its reason, or it has
-// the right reply.
+// TestEachBadInput6 sends each malformed or unusual message of DHCPv6 over a socket. It has no reply and is counted by its reason, or it
+// has the right reply.
 func TestEachBadInput6(t *testing.T) {
 	s, at := start6(t, t.TempDir(), units6(t))
 	s.limiter.set(Rate{PerClient: maxRate}) // most rows are of one client
@@ -118,7 +118,8 @@ func TestEachBadInput6(t *testing.T) {
 		{"an IA of 5 octets", dhcpmsg.Solicit6, options{cid, with(3, 0, 0, 0, 1, 0)}, nil, "bad-message"},
 		{"a temporary address", dhcpmsg.Solicit6, options{cid, ia(dhcpmsg.OptIATA6, 1)}, nil, "ADVERTISE"},
 		{"an address without an IA", dhcpmsg.Solicit6, options{cid, with(5, make([]byte, 24)...)}, nil, "bad-message"},
-		{"an address of 23 octets", dhcpmsg.Solicit6, options{cid, ia(3, 1, dhcpmsg.AppendOption6(nil, 5, make([]byte, 23))...)}, nil, "bad-message"},
+		{"an address of 23 octets", dhcpmsg.Solicit6, options{cid, ia(3, 1, dhcpmsg.AppendOption6(nil, 5, make([]byte, 23))...)}, nil,
+			"bad-message"},
 		{"a multicast address", dhcpmsg.Solicit6, options{cid, ia(3, 1, address("ff02::1", 0, 0)...)}, nil, "ADVERTISE"},
 		{"a prefix of length 0", dhcpmsg.Solicit6, options{cid, ia(dhcpmsg.OptIAPD6, 1, prefix("::", 0, 0, 0)...)}, nil, "ADVERTISE"},
 		{"a prefix of length 129", dhcpmsg.Solicit6, options{cid, ia(dhcpmsg.OptIAPD6, 1, prefix("::", 129, 0, 0)...)}, nil, "bad-message"},
@@ -141,7 +142,8 @@ func TestEachBadInput6(t *testing.T) {
 		{"RELAY-REPL", dhcpmsg.RelayReply6, options{cid, na}, nil, "message-type"},
 		{"type 0", 0, options{cid, na}, nil, "message-type"},
 		{"type 255", 255, options{cid, na}, nil, "message-type"},
-		{"a name of 255 labels", dhcpmsg.Solicit6, options{cid, na, with(dhcpmsg.OptFQDN6, bytes.Repeat([]byte{1, 'a'}, 255)...)}, nil, "ADVERTISE"},
+		{"a name of 255 labels", dhcpmsg.Solicit6, options{cid, na, with(dhcpmsg.OptFQDN6, bytes.Repeat([]byte{1, 'a'}, 255)...)}, nil,
+			"ADVERTISE"},
 		{"an empty name", dhcpmsg.Solicit6, options{cid, na, with(dhcpmsg.OptFQDN6)}, nil, "ADVERTISE"},
 		{"1,100 options", dhcpmsg.Solicit6, options{cid, na}, func(m []byte) []byte {
 			return append(m, bytes.Repeat([]byte{200, 0, 0, 0}, 1100)...)

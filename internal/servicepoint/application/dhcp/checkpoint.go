@@ -55,7 +55,7 @@ func (e *engine) writeCheckpoint() error {
 	for id := range e.performed {
 		orders = append(orders, id)
 	}
-	statuses := e.pairEntries()
+	statuses := append(e.pairEntries(), e.anchor.entry(0), appendNumber([]byte{entryDamage}, e.suspectUntil))
 	snapshot, err := snapshotEntry(dhcplease.Snapshot{Last: true, Requested: e.snapshot})
 	e.mu.Unlock()
 	if err != nil {

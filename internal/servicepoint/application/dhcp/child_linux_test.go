@@ -110,9 +110,13 @@ func TestKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	acknowledged := map[string]string{} // the address of each client
+	u := units(t)
+	u[dhcpdata.NetworkUnit(7)] = unit(t, dhcpdata.NetworkUnit(7), noPing, option("dhcp-cache-threshold", 0),
+		dhcpdata.Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/8")}, // 1,000 rounds need many addresses
+		dhcpdata.Pool{ID: 8, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.1.0.0"), Last: netip.MustParseAddr("10.200.0.0")}}})
 	for round := range rounds {
 		address := freeport.For(t).String()
-		c := child(t, dir, units(t, noPing, option("dhcp-cache-threshold", 0)), fmt.Sprintf(`{"listen":[%q]}`, address))
+		c := child(t, dir, u, fmt.Sprintf(`{"listen":[%q]}`, address))
 		var mu sync.Mutex
 		var clients sync.WaitGroup
 		stop := make(chan struct{})

@@ -9,6 +9,8 @@ import (
 // therefore ends no lease early.
 type clock struct {
 	start time.Time
+	// base is the time at start in Unix seconds. It is set before the engine serves.
+	base int64
 	// step is the largest reported difference to the wall clock, in seconds.
 	step atomic.Int64
 }
@@ -16,10 +18,10 @@ type clock struct {
 // maxStep is the difference between the clocks that is reported, in seconds.
 const maxStep = 60
 
-func newClock(start time.Time) *clock { return &clock{start: start} }
+func newClock(start time.Time) *clock { return &clock{start: start, base: start.Unix()} }
 
 // now returns the time in Unix seconds.
-func (c *clock) now() int64 { return c.start.Unix() + int64(time.Since(c.start)/time.Second) }
+func (c *clock) now() int64 { return c.base + int64(time.Since(c.start)/time.Second) }
 
 // check returns the difference between the wall clock and this clock in seconds, if it has changed by more than maxStep since the last
 // report.

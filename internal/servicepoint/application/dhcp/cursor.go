@@ -12,9 +12,11 @@ type cursor struct {
 	j *journal
 	// next is the number of the next record to return, and at that of the next record in the file. segment is the number of the file.
 	next, at, segment uint64
-	file              *os.File
-	in                *bufio.Reader
-	failures          uint64
+	// end is the position of the end of the last record in the file.
+	end      int64
+	file     *os.File
+	in       *bufio.Reader
+	failures uint64
 }
 
 // cursor returns a cursor at the first record that the agent lacks.
@@ -38,8 +40,8 @@ func (c *cursor) read() (number uint64, entry []byte, ok bool, err error) {
 			}
 		}
 		number, entry, err = readEntry(c.in)
-		if errors.Is(err, io.EOF) || err == nil && number != c.at { // the segment ends here
-			if err := errors.Join(c.close(), c.open(c.segment)); err != nil {
+		if errors.Is(err, io.EOF) || err == nil && number < c.at { // the segment ends here, or has a damaged record
+			if err := c.skip(); err != nil {
 				return 0, nil, false, err
 			}
 			continue
@@ -47,13 +49,25 @@ func (c *cursor) read() (number uint64, entry []byte, ok bool, err error) {
 		if err != nil {
 			return 0, nil, false, err
 		}
-		c.at++
+		c.at, c.end = number+1, c.end+entryHeader+int64(len(entry)) // dropped records leave gaps
 		if number >= c.next {
 			c.next = number + 1
 			return number, entry, true, nil
 		}
 	}
 	return 0, nil, false, nil
+}
+
+// skip passes over damaged records to the next valid one, or to the next segment.
+func (c *cursor) skip() error {
+	at, found, err := nextEntry(c.file, c.end, c.at-1)
+	if err != nil || !found {
+		return errors.Join(err, c.close(), c.open(c.segment))
+	}
+	c.end = at
+	_, err = c.file.Seek(at, io.SeekStart)
+	c.in.Reset(c.file)
+	return err
 }
 
 // open opens the segment with the next record, or the first one after a segment.
@@ -69,7 +83,7 @@ func (c *cursor) open(after uint64) (err error) {
 	if segment == 0 {
 		return errDamaged
 	}
-	c.next, c.at, c.segment = max(c.next, segment), segment, segment
+	c.next, c.at, c.segment, c.end = max(c.next, segment), segment, segment, 0
 	if c.file, err = os.Open(c.j.path(segment)); err == nil {
 		c.in = bufio.NewReaderSize(c.file, 64<<10)
 	}

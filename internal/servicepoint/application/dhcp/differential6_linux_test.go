@@ -490,7 +490,7 @@ func (a *actor6) learn(s step6, answers [2]answer6) {
 			a.held[i], a.offered[i] = lease6{}, lease6{}
 		case one.kind == "ADVERTISE":
 			a.offered[i] = one.named
-		case one.kind == "REPLY" && (s.kind == dhcpmsg.Request6 || s.kind == dhcpmsg.Solicit6 || s.kind == dhcpmsg.Renew6 || s.kind == dhcpmsg.Rebind6):
+		case one.kind == "REPLY" && slices.Contains([]uint8{dhcpmsg.Request6, dhcpmsg.Solicit6, dhcpmsg.Renew6, dhcpmsg.Rebind6}, s.kind):
 			a.held[i], a.offered[i] = one.named, lease6{}
 		}
 	}
@@ -504,7 +504,9 @@ func (a *actor6) differences(s step6, answers [2]answer6) (all []string) {
 	}
 	if s.kind == dhcpmsg.Release6 || s.kind == dhcpmsg.Decline6 {
 		// RFC 9915 sections 18.3.6 and 18.3.7: the status of the message is success, and only associations without a binding are in it.
-		kea.lines = slices.DeleteFunc(kea.lines, func(line string) bool { return strings.HasPrefix(line, "status") || !strings.Contains(line, "status") })
+		kea.lines = slices.DeleteFunc(kea.lines, func(line string) bool {
+			return strings.HasPrefix(line, "status") || !strings.Contains(line, "status")
+		})
 	}
 	if !slices.Equal(ours.lines, kea.lines) {
 		all = append(all, fmt.Sprintf("%q, Kea %q", ours.lines, kea.lines))

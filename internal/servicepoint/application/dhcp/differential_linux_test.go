@@ -177,7 +177,8 @@ func (p *plan) units(t testing.TB) dhcpdata.Units {
 		}
 		return items
 	}
-	server := []dhcpdata.Item{dhcpdata.Server{ID: 1, Name: "twin", Configuration: 2, Addresses: []netip.Addr{netip.MustParseAddr(twinServer4)}}}
+	server := []dhcpdata.Item{dhcpdata.Server{ID: 1, Name: "twin", Configuration: 2,
+		Addresses: []netip.Addr{netip.MustParseAddr(twinServer4)}}}
 	server = append(server, options(0, dhcpdata.AtServer, p.options)...)
 	server = append(server, services(0, dhcpdata.AtServer, map[string]any{"ping-check": false, "dhcp-cache-threshold": 0,
 		"echo-client-id": p.echo})...)
@@ -392,8 +393,8 @@ func (a *actor) packet(p *plan, s step, side int, transaction uint32) []byte {
 // relay returns the address of the relay of a network.
 func (p *plan) relay(network int) []byte { return p.networks[network].prefix.Addr().Next().AsSlice() }
 
-// answer is what a server sent.
-type answer struct {
+// twinAnswer is what a server sent.
+type twinAnswer struct {
 	kind    string
 	address netip.Addr
 	where   string
@@ -402,9 +403,9 @@ type answer struct {
 }
 
 // read returns a reply of a server; nil is no reply.
-func (p *plan) read(packet []byte) (out answer) {
+func (p *plan) read(packet []byte) (out twinAnswer) {
 	if packet == nil {
-		return answer{kind: "silence"}
+		return twinAnswer{kind: "silence"}
 	}
 	out.options = map[byte][]byte{}
 	for rest := packet[240:]; len(rest) > 1 && rest[0] != 255; {
@@ -426,7 +427,7 @@ func (p *plan) read(packet []byte) (out answer) {
 }
 
 // exchange sends a message to both servers and returns their answers. A message that follows tells that there is no answer.
-func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]answer) {
+func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 	w.t.Helper()
 	w.transaction += 2
 	for i, one := range []*side{w.ours, w.kea} {
@@ -447,10 +448,10 @@ func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]answer) {
 		for ended := false; !ended; {
 			select {
 			case packet := <-one.packets:
-				switch id := binary.BigEndian.Uint32(packet[4:]); {
-				case id == w.transaction:
+				switch binary.BigEndian.Uint32(packet[4:]) {
+				case w.transaction:
 					got = packet
-				case id == w.transaction+1:
+				case w.transaction + 1:
 					ended = true
 				}
 			case <-again.C: // a lost datagram
@@ -533,7 +534,7 @@ func (a *actor) next(r *rand.Rand, p *plan) step {
 }
 
 // learn remembers what a client learned from the answers.
-func (a *actor) learn(s step, answers [2]answer) {
+func (a *actor) learn(s step, answers [2]twinAnswer) {
 	for i, one := range answers {
 		switch {
 		case one.kind == "OFFER" && one.where != "no address":
@@ -559,12 +560,12 @@ func (a *actor) learn(s step, answers [2]answer) {
 }
 
 // differences returns how the answers to a message differ. Options that the client did not ask for are not compared: Kea adds some.
-func (a *actor) differences(s step, answers [2]answer) (all []string) {
+func (a *actor) differences(s step, answers [2]twinAnswer) (all []string) {
 	ours, kea := answers[0], answers[1]
 	if ours.kind != kea.kind {
 		return []string{fmt.Sprintf("%s, Kea %s", ours.kind, kea.kind)}
 	}
-	pool := func(one answer) string { first, _, _ := strings.Cut(one.where, " "); return first }
+	pool := func(one twinAnswer) string { first, _, _ := strings.Cut(one.where, " "); return first }
 	samePool := ours.where == kea.where
 	if !samePool && (pool(ours) != "pool" || pool(kea) != "pool") {
 		all = append(all, fmt.Sprintf("%s, Kea %s", ours.where, kea.where))
@@ -574,7 +575,8 @@ func (a *actor) differences(s step, answers [2]answer) (all []string) {
 	}
 	for code := range byte(255) {
 		fixed := slices.Contains([]byte{51, 54, 61, 82}, code)
-		if !samePool && slices.Contains(slices.Concat(plainOptions, []byte{1, 51, 58, 59}), code) { // each server chooses among the pools of a link
+		if !samePool && slices.Contains(slices.Concat(plainOptions, []byte{1, 51, 58, 59}), code) {
+			// each server chooses among the pools of a link
 			continue
 		}
 		if s.name == "RENEWING" && slices.Contains(classOptions, code) { // see expected
@@ -607,8 +609,8 @@ func differentialSize(t *testing.T) (seed uint64, contents int) {
 	return seed, contents
 }
 
-// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree, or
-// docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
+// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree,
+// or docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
 func TestDifferential(t *testing.T) {
 	const sequences, steps = 20, 14
 	seed, contents := differentialSize(t)
@@ -656,14 +658,15 @@ func TestDifferential(t *testing.T) {
 }
 
 // expected returns the decision that explains a difference; "" if it is a fault.
-func (a *actor) expected(p *plan, s step, answers [2]answer) string {
+func (a *actor) expected(p *plan, s step, answers [2]twinAnswer) string {
 	ours, kea := answers[0].kind, answers[1].kind
 	switch {
 	case s.kind == dhcpdata.Inform && ours == "ACK" && kea == "ACK": // the mask, and options of the range
 		return "D407"
 	case a.declined && p.reserves(a):
 		return "D406, D408"
-	case strings.HasPrefix(s.name, "INIT-REBOOT") && ours == "ACK" && (strings.HasPrefix(answers[0].where, "reserved") || slices.Contains(a.had[0], s.requested[0])):
+	case strings.HasPrefix(s.name, "INIT-REBOOT") && ours == "ACK" &&
+		(strings.HasPrefix(answers[0].where, "reserved") || slices.Contains(a.had[0], s.requested[0])):
 		return "D362" // a reservation or a former lease is a record of the client
 	case strings.HasPrefix(s.name, "SELECTING") && ours == "NAK" && kea == "ACK" && p.reserves(a):
 		return "D405"
@@ -681,8 +684,8 @@ func (a *actor) expected(p *plan, s step, answers [2]answer) string {
 	return ""
 }
 
-// others reports whether another client holds the address that a message asks for at a side, or was offered it: Kea does not keep offers, so
-// the servers lease different addresses after some time.
+// others reports whether another client holds the address that a message asks for at a side, or was offered it: Kea does not keep offers,
+// so the servers lease different addresses after some time.
 func (p *plan) others(a *actor, s step, side int) bool {
 	wanted := s.requested[side]
 	if !wanted.IsValid() {
@@ -695,7 +698,8 @@ func (p *plan) others(a *actor, s step, side int) bool {
 
 // differs reports whether the client holds, or held, the address that it asks for at one side only.
 func (a *actor) differs(s step) bool {
-	return a.declined || (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) || slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
+	return a.declined || (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) ||
+		slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
 }
 
 // reserves reports whether an address is reserved for a client.

@@ -31,6 +31,11 @@ type engine struct {
 	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
 	commits chan commit
 	full    atomic.Bool
+	// anchor is that of this start. suspectUntil is the end of the time that leases may be unknown after a damage of the journal.
+	anchor       anchor
+	suspectUntil int64
+	// journalSize is the size of the journal in bytes.
+	journalSize atomic.Int64
 	// stop is closed at the end of the engine, and committed after the last group.
 	stop      chan struct{}
 	committed chan struct{}
@@ -113,6 +118,10 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, failed
 	}
 	e.names = names
+	if o.times == nil {
+		o.times = &times{time.Now, bootTime}
+	}
+	e.startClock(*o.times)
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
@@ -120,6 +129,9 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 	e.content.Store(&content{compiled: empty})
 	e.startNames()
 	e.tasks.Go(e.commitAll)
+	if e.damaged {
+		e.suspect()
+	}
 	e.tasks.Go(e.tick)
 	return e, err, nil
 }
@@ -154,6 +166,7 @@ func (e *engine) decide(r *request, probed int) {
 	d := dhcpdata.Decide(c, &r.facts, e.leasesFor(c), e.clock.now())
 	reason, sendsNow := e.refusesPaired(c, r, d), false
 	if reason == "" {
+		e.probesSuspects(d)
 		reason, sendsNow = e.carryOut(r, d, probed)
 	}
 	e.mu.Unlock()
@@ -453,6 +466,7 @@ func (e *engine) tick() {
 			return
 		case <-digests.C:
 			e.writeDigests()
+			e.limitJournal()
 		case wall := <-ticker.C:
 			e.expire()
 			e.tickPairs()

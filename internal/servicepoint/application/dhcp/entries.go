@@ -27,8 +27,11 @@ const (
 	// entryPairedRenewal is a renewal of a lease of a failover pair. entryPair is the status of a pair, and entryPairReport what the manager
 	// learns about it; both are JSON.
 	entryPairedRenewal = 'P'
-	entryPair          = 'F'
-	entryPairReport    = 'G'
+	// entryClock is an anchor of the clock with a shift of the leases before it, and entryDamage the time until which leases may be unknown.
+	entryClock      = 'T'
+	entryDamage     = 'X'
+	entryPair       = 'F'
+	entryPairReport = 'G'
 )
 
 // event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
@@ -131,6 +134,12 @@ func (e *engine) applyEntry(entry []byte) error {
 	case entryPair:
 		return e.applyPair(text)
 	case entryPairReport:
+	case entryClock:
+		return e.applyClock(text)
+	case entryDamage:
+		r := &reader{text: text}
+		e.suspectUntil = int64(r.number())
+		return r.err
 	case entryOrder:
 		r := &reader{text: text}
 		e.performed[int64(r.number())] = true

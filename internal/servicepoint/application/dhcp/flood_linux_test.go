@@ -50,8 +50,8 @@ func resident(t *testing.T, process int) int {
 	return n
 }
 
-// flood sends DISCOVERs of random hardware addresses through random relays of the network until stop is closed, and returns their number. With
-// fewer relays than that the limit of offers through one relay would end the flood early.
+// flood sends DISCOVERs of random hardware addresses through random relays of the network until stop is closed, and returns their number.
+// With fewer relays than that the limit of offers through one relay would end the flood early.
 func flood(t *testing.T, address string, rate int, stop chan struct{}) (sent int) {
 	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover), dhcpv4.WithHwAddr([]byte{2, 0, 0, 0, 0, 0}),
 		dhcpv4.WithGatewayIP([]byte{10, 0, 0, 1}))
@@ -145,7 +145,8 @@ func TestFloodOfDiscovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-received
-	t.Logf("%.0f DISCOVERs/s; %d of %d renewals answered (%.1f %%); memory %d MiB, +%d MiB", float64(discovers)/duration.Seconds(), len(answered),
+	t.Logf("%.0f DISCOVERs/s; %d of %d renewals answered (%.1f %%); memory %d MiB, +%d MiB",
+		float64(discovers)/duration.Seconds(), len(answered),
 		renewals, 100*float64(len(answered))/float64(renewals), most>>10, (most-before)>>10)
 	if most-before > 64<<10 {
 		t.Errorf("the memory grows by %d KiB", most-before)
@@ -158,4 +159,14 @@ func TestFloodOfDiscovers(t *testing.T) {
 	}
 	_ = c.Wait() // it was killed
 	verify(t, dir, acknowledged)
+}
+
+// release returns a RELEASE in octets.
+func (h leaseholder) release(t *testing.T) []byte {
+	t.Helper()
+	m, err := dhcpv4.New(dhcpv4.WithMessageType(dhcpv4.MessageTypeRelease), dhcpv4.WithHwAddr(h.mac), dhcpv4.WithClientIP(h.address.AsSlice()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ToBytes()
 }

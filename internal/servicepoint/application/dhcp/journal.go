@@ -51,6 +51,8 @@ type journalFile interface {
 type journalOptions struct {
 	segmentSize int64
 	open        func(path string) (journalFile, error)
+	// times are the sources of time at the start of an engine.
+	times *times
 }
 
 // defaultSegment is the default size of a segment in bytes. maxEntry is the maximum size of a record.
@@ -70,12 +72,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged reports a damaged record that is not at the end of the journal: the records after it are lost.
+// errDamaged reports a damaged record that is not at the end of the journal.
 var errDamaged = errors.New("the journal of leases is damaged")
 
 // openJournal opens the journal in a folder, and calls apply for the entries of the newest checkpoint, and for the records after it. It
-// cuts an incomplete record at the end, which no client has an ACK for. If a record in the middle is damaged, it returns the journal
-// together with errDamaged.
+// cuts an incomplete record at the end, which no client has an ACK for. If a record in the middle is damaged, it applies those after it,
+// and returns the journal together with errDamaged.
 func openJournal(dir string, o journalOptions, apply func(entry []byte) error) (*journal, error) {
 	if o.segmentSize <= 0 {
 		o.segmentSize = defaultSegment
@@ -150,10 +152,10 @@ func (j *journal) replay(apply func([]byte) error) error {
 	last := j.checkpoint
 	var damage error
 	for i, first := range j.segments {
-		if i == 0 && first > last+1 || i > 0 && first != last+1 && last >= j.checkpoint && first > last+1 {
-			damage = fmt.Errorf("%w: the records from %d to %d are missing", errDamaged, last+1, first-1)
+		if first > last+1 {
+			damage = missing(last+1, first-1)
 		}
-		number, size, err := j.readSegment(first, func(n uint64, entry []byte) error {
+		number, end, lost, err := j.readSegment(first, func(n uint64, entry []byte) error {
 			if n <= j.checkpoint {
 				return nil
 			}
@@ -162,18 +164,11 @@ func (j *journal) replay(apply func([]byte) error) error {
 		if err != nil {
 			return err
 		}
-		last = max(last, number)
-		info, err := os.Stat(j.path(first))
-		if err != nil {
-			return err
+		if last = max(last, number); lost {
+			damage = fmt.Errorf("%w: segment %d", errDamaged, first)
 		}
 		if i == len(j.segments)-1 {
-			j.size = size
-			if torn, err := j.isTorn(first, size, info.Size()); err != nil || !torn {
-				damage = errors.Join(damage, err, fmt.Errorf("%w: segment %d after record %d", errDamaged, first, number))
-			}
-		} else if size != info.Size() && j.segments[i+1] > number+1 {
-			damage = fmt.Errorf("%w: segment %d after record %d", errDamaged, first, number)
+			j.size = end
 		}
 	}
 	j.last.Store(last)
@@ -188,33 +183,6 @@ func (j *journal) replay(apply func([]byte) error) error {
 		j.file, err = file, file.Truncate(j.size)
 	}
 	return err
-}
-
-// isTorn reports whether the octets after the last valid record are those of one interrupted write: no valid record follows.
-func (j *journal) isTorn(segment uint64, from, to int64) (bool, error) {
-	if from >= to {
-		return true, nil
-	}
-	f, err := os.Open(j.path(segment))
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	rest := make([]byte, min(to-from, 16<<20))
-	if _, err := f.ReadAt(rest, from); err != nil {
-		return false, err
-	}
-	for at := 1; at+entryHeader <= len(rest); at++ {
-		length := binary.BigEndian.Uint32(rest[at:])
-		if length == 0 || length > maxEntry || int(length) > len(rest)-at-entryHeader {
-			continue
-		}
-		end := at + entryHeader + int(length)
-		if crc32.Checksum(rest[at+8:end], castagnoli) == binary.BigEndian.Uint32(rest[at+4:]) {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // appendEntry appends a record.
@@ -253,29 +221,6 @@ func endOf(err error) error {
 		return io.EOF
 	}
 	return err
-}
-
-// readSegment calls fn for each record. It returns the number of the last valid record, and the size of the valid records.
-func (j *journal) readSegment(first uint64, fn func(uint64, []byte) error) (last uint64, size int64, err error) {
-	f, err := os.Open(j.path(first))
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 256<<10)
-	for last = first - 1; ; {
-		number, entry, err := readEntry(in)
-		if errors.Is(err, io.EOF) || err == nil && number != last+1 {
-			return last, size, nil
-		}
-		if err == nil {
-			err = fn(number, entry)
-		}
-		if err != nil {
-			return last, size, err
-		}
-		last, size = number, size+entryHeader+int64(len(entry))
-	}
 }
 
 // startSegment starts a segment. The caller holds mu, except in openJournal.

@@ -184,8 +184,8 @@ var (
 	errChecksum = errors.New("checksum")
 )
 
-// datagram returns the source, the port of the destination and the payload of a UDP datagram with its IPv4 header. It checks all lengths, the checksum of the header and,
-// if the packet has a complete one, that of UDP.
+// datagram returns the source, the port of the destination and the payload of a UDP datagram with its IPv4 header. It checks all lengths,
+// the checksum of the header and, if the packet has a complete one, that of UDP.
 func datagram(packet []byte, complete bool) (from netip.AddrPort, port uint16, payload []byte, err error) {
 	if len(packet) < ipHeader || packet[0]>>4 != 4 {
 		return from, 0, nil, errDatagram

@@ -47,3 +47,20 @@ func TestDatagram(t *testing.T) {
 		t.Errorf("without a checksum of UDP: %v", err)
 	}
 }
+
+// FuzzDatagram checks that arbitrary packets do not panic, and that an accepted one is read as it was written.
+func FuzzDatagram(f *testing.F) {
+	from, to := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("255.255.255.255")
+	f.Add(buildDatagram(from, to, []byte("message")), true)
+	f.Add(buildDatagram(from, to, nil), false)
+	f.Fuzz(func(t *testing.T, packet []byte, complete bool) {
+		source, _, payload, err := datagram(packet, complete)
+		if err != nil {
+			return
+		}
+		_, _, again, err := datagram(buildDatagram(source.Addr(), to, payload), true)
+		if err != nil || string(again) != string(payload) {
+			t.Errorf("%x becomes %x: %v", payload, again, err)
+		}
+	})
+}

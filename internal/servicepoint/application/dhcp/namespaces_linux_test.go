@@ -184,3 +184,23 @@ func TestRelay(t *testing.T) {
 		t.Errorf("dhclient gets %s", a)
 	}
 }
+
+// TestConflictOnLink checks that an address of a machine that does not answer to pings is not offered, and abandoned.
+func TestConflictOnLink(t *testing.T) {
+	l := newLab(t)
+	other := fmt.Sprintf("dhcpo%d", os.Getpid())
+	l.run("ip", "netns", "add", other)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", other).Run() })
+	// The machine is behind a bridge in the client's namespace, on the same link.
+	for _, line := range []string{"ip link add b0 type bridge", "ip link add o1 type veth peer name o0 netns " + other, "ip link set c0 master b0",
+		"ip link set o1 master b0", "ip link set b0 up", "ip link set o1 up"} {
+		l.in(l.client, strings.Fields(line)...)
+	}
+	l.in(other, "ip", "address", "add", "10.0.1.0/16", "dev", "o0")
+	l.in(other, "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
+	l.in(other, "ip", "link", "set", "o0", "up")
+	l.serve(units(t))
+	if a := l.dhclient(l.client, "b0"); a != "10.0.1.1" {
+		t.Errorf("dhclient gets %s", a)
+	}
+}

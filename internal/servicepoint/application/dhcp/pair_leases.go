@@ -71,6 +71,9 @@ func (v pairedLeases) Next(network, pool int64, ranges []dhcpdata.Interval, aban
 	})
 }
 
+// Exhausted implements dhcpdata.Leases. An address becomes free when the pair changes its state, too.
+func (pairedLeases) Exhausted(int64) bool { return false }
+
 // Limit implements dhcpdata.Limiter.
 func (v pairedLeases) Limit(network int64, a netip.Addr, client string, wanted, now int64) int64 {
 	p := v.e.pairOf(network)

@@ -57,8 +57,8 @@ func (l *limiter) set(rate Rate) {
 	l.mu.Unlock()
 }
 
-// refuses returns the reason why a message is beyond a limit; "" if it is not. client identifies the client, and relay and link its way here.
-// arrives is true for a message of a client without a lease.
+// refuses returns the reason why a message is beyond a limit; "" if it is not. client identifies the client, and relay and link its way
+// here. arrives is true for a message of a client without a lease.
 func (l *limiter) refuses(client []byte, relay netip.Addr, link int, arrives bool, now time.Time) (reason string) {
 	second := uint32(now.Unix())
 	l.mu.Lock()

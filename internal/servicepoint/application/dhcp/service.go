@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,8 +67,8 @@ const watchInterval = 2 * time.Second
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
 	s := &service{log: log, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{},
-		links: map[string]*link{}, linkErrors: map[string]string{},
-		interfaces:  interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, true) }},
+		links:      map[string]*link{},
+		linkErrors: map[string]string{}, interfaces: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, true) }},
 		interfaces6: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, false) }},
 		stop:        make(chan struct{})}
 	s.failed = s.open(dir)
@@ -112,9 +114,40 @@ func (s *service) open(dir string) error {
 	return nil
 }
 
-// ping reports whether an address answers an echo request. If the system forbids it, no address answers.
+// ping reports whether an address answers an echo request or, on a link of the server, a request of ARP. If the system forbids it, no
+// address answers.
 func (s *service) ping(a netip.Addr, seconds uint32) bool {
 	limit := time.Duration(seconds) * time.Second
+	if index := s.linkOf(a); index != 0 {
+		asked := make(chan bool, 1)
+		go func() {
+			yes, err := askARP(index, a, limit)
+			if err != nil {
+				s.engine.counters.refuse(0, "ping-failed")
+				s.log.Debug("ARP before an offer failed", "address", a, "error", err)
+			}
+			asked <- yes
+		}()
+		return s.echo(a, limit) || <-asked
+	}
+	return s.echo(a, limit)
+}
+
+// linkOf returns the index of the link that an address is on; 0 if it is behind a router, or clients on the link are not served.
+func (s *service) linkOf(a netip.Addr) int {
+	s.linkLock.RLock()
+	indexes := slices.Collect(maps.Keys(s.linksByIndex))
+	s.linkLock.RUnlock()
+	for _, index := range indexes {
+		if slices.ContainsFunc(s.interfaces.prefixes(index), func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return index
+		}
+	}
+	return 0
+}
+
+// echo reports whether an address answers an echo request.
+func (s *service) echo(a netip.Addr, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Second)
 	defer cancel()
 	answers, err := ping.Answers(ctx, a, limit)
@@ -247,13 +280,11 @@ func (s *service) Health() (conditions []string) {
 	if s.engine == nil {
 		return []string{fmt.Sprintf("leases are not available: %v", s.failed)}
 	}
-	if s.damaged != nil {
-		conditions = append(conditions, fmt.Sprintf("the lease journal was damaged, so some leases may be unknown: %v", s.damaged))
-	}
 	if s.engine.full.Load() {
 		conditions = append(conditions, "leases cannot be written to the disk: no client gets an address")
 	}
 	conditions = append(conditions, s.engine.pairConditions()...)
+	conditions = append(conditions, s.engine.journalConditions()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.configured {

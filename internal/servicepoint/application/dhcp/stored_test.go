@@ -31,6 +31,7 @@ func newSlowEngine(t *testing.T) (e *engine, syncs chan error) {
 		f, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		return slowFile{f, syncs}, err
 	}
+	go func() { syncs <- nil }() // the start of the clock
 	e, damaged, err := newEngine(t.TempDir(), slog.New(slog.DiscardHandler), journalOptions{open: open}, nil)
 	if err != nil || damaged != nil {
 		t.Fatal(err, damaged)
@@ -73,8 +74,8 @@ func askEngine(t *testing.T, e *engine, n byte, address string, replies chan *dh
 		Options: parsed.Options, Relay: parsed.Relay}, reply: func(d *dhcpdata.Decision, _ []byte) { replies <- d }})
 }
 
-// TestRepeatedRequest checks that a client that asks twice, for example through two relays, gets no ACK before its lease is on the disk, and
-// none if the disk fails.
+// TestRepeatedRequest checks that a client that asks twice, for example through two relays, gets no ACK before its lease is on the disk,
+// and none if the disk fails.
 func TestRepeatedRequest(t *testing.T) {
 	e, syncs := newSlowEngine(t)
 	deliver(t, (&service{engine: e}).engineTake, units(t, noPing)) // dhcp-cache-threshold is on
@@ -118,7 +119,8 @@ func TestRepeatedRequest6(t *testing.T) {
 	ask := func() {
 		duid := e.content.Load().compiled.ServerDUID()
 		m := &dhcpmsg.Message6{Type: dhcpmsg.Request6, Relays: []dhcpmsg.Relay6{{Link: netip.MustParseAddr("2001:db8:1::1"),
-			Peer: netip.MustParseAddr("fe80::1")}}, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}},
+			Peer: netip.MustParseAddr("fe80::1")}}, Options: dhcpmsg.Options6{
+			{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}},
 			{Code: dhcpmsg.OptServerID6, Data: duid}, {Code: dhcpmsg.OptIANA6, Data: make([]byte, 12)}}}
 		e.handle6(&request6{facts: dhcpdata.Facts6{Message: m}, reply: func(packet []byte) { replies <- packet }})
 	}

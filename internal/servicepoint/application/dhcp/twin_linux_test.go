@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// twins are two servers with the same content in namespaces of their own: this one, and Kea. Each one has a link to a namespace with all relays
-// and clients. The addresses are the same on both sides.
+// twins are two servers with the same content in namespaces of their own: this one, and Kea. Each one has a link to a namespace with all
+// relays and clients. The addresses are the same on both sides.
 type twins struct {
 	t    testing.TB
 	dir  string
@@ -98,7 +98,8 @@ func (w *twins) newSide(name string) *side {
 	w.run("ip", "link", "add", "s0", "netns", s.server, "type", "veth", "peer", "name", "r0", "netns", s.relay)
 	for _, line := range []string{
 		"-n " + s.server + " address add " + twinServer4 + "/24 dev s0", "-n " + s.relay + " address add " + twinRelay4 + "/24 dev r0",
-		"-n " + s.server + " address add " + twinServer6 + "/64 dev s0 nodad", "-n " + s.relay + " address add " + twinRelay6 + "/64 dev r0 nodad",
+		"-n " + s.server + " address add " + twinServer6 + "/64 dev s0 nodad",
+		"-n " + s.relay + " address add " + twinRelay6 + "/64 dev r0 nodad",
 		"-n " + s.server + " link set lo up", "-n " + s.relay + " link set lo up", "-n " + s.server + " link set s0 up",
 		"-n " + s.relay + " link set r0 up", "-n " + s.server + " route add default via " + twinRelay4,
 		"-n " + s.relay + " route add local 10.0.0.0/8 dev lo",

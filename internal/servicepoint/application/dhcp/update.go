@@ -28,6 +28,7 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.mu.Lock()
 	e.content.Store(&content{revision: revision, units: units, compiled: compiled, thresholds: compiled.Thresholds()})
+	e.moveLeases(before.compiled, compiled, changedNetworks(before.units, units))
 	for _, pool := range compiled.ChangedPools(before.compiled) {
 		e.table.resetCursor(pool)
 	}
@@ -37,6 +38,53 @@ func (e *engine) takeContent(in io.Reader) error {
 	e.mu.Unlock()
 	e.wantSnapshot(compiled.Server.Snapshot)
 	return invalid
+}
+
+// moveLeases gives former and current leases to the ranges that contain their addresses now, so that new clients can get the addresses. The
+// caller holds mu.
+func (e *engine) moveLeases(before, after *dhcpdata.Content, networks []int64) {
+	gained, total := map[int64][]dhcpdata.Interval{}, uint64(0)
+	for _, id := range networks {
+		all, count := after.Gained(before, id)
+		gained[id] = all
+		total = max(total, total+count, count) // a sum beyond the largest number is not smaller
+	}
+	move := func(s *slot) {
+		l := s.lease
+		if l == nil || l.unstored || gained[l.network] == nil { // an unstored lease moves when it is renewed
+			return
+		}
+		if pool := after.PoolAt(l.network, l.address); pool != l.pool && pool != 0 {
+			moved := *l
+			moved.pool = pool
+			e.table.set(l.address, &moved)
+		}
+	}
+	if total > uint64(len(e.table.slots)) {
+		for _, s := range e.table.slots {
+			move(s)
+		}
+		return
+	}
+	for _, all := range gained {
+		for _, i := range all {
+			for a := i.First; i.Contains(a); a = a.Next() {
+				if s := e.table.slots[a]; s != nil {
+					move(s)
+				}
+			}
+		}
+	}
+}
+
+// changedNetworks returns the ids of the networks whose units differ.
+func changedNetworks(before, after dhcpdata.Units) (ids []int64) {
+	for id, one := range after {
+		if n, ok := dhcpdata.NetworkOf(id); ok && (before[id] == nil || before[id].Hash != one.Hash) {
+			ids = append(ids, n)
+		}
+	}
+	return ids
 }
 
 // performOrders performs the orders in the content that were not performed yet, and forgets those that are not in it any more. The caller
