@@ -56,8 +56,10 @@ func TestPureParts(t *testing.T) {
 			`[[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.128/26"]],[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.64/26"],[1,"10.0.1.128/26"]]]`},
 		"too many": {`JSON.stringify(parts.space.scattered([parts.space.parseSpan("10.0.0.0/26")], 2, 26))`, `null`},
 		"RFC 5952": {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
-		"filters": {`JSON.stringify([["10.3.4.0/24", "address"], ["10.3.4.0/24", "range"], ["10.3.4.7", "range"], ["10.3.4", "address"], ["2001:db8:", "address"],
-			["00:50:56:00:00:01", "address"], ["state:RESERVED'", "address"], ["state:'RESERVD", "address"], ["foo:bar"], ["crane (1)"], ["zone x: failed"], ["o'neil"]]
+		"filters": {`JSON.stringify([["10.3.4.0/24", "address"], ["10.3.4.0/24", "range"], ["10.3.4.7", "range"], ["10.3.4", "address"],
+			["2001:db8:", "address"],
+			["00:50:56:00:00:01", "address"], ["state:RESERVED'", "address"], ["state:'RESERVD", "address"],
+			["foo:bar"], ["crane (1)"], ["zone x: failed"], ["o'neil"]]
 			.map(([t, space]) => parts.filter.filterOf(t, "name", space)))`,
 			`["address:within('10.3.4.0/24')","range:within('10.3.4.0/24')","range:contains('10.3.4.7')","address:contains('10.3.4')",` +
 				`"address:contains('2001:db8:')","macAddress.address:'00:50:56:00:00:01'","state:RESERVED'","state:'RESERVD","foo:bar",` +

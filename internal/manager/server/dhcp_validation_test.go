@@ -29,8 +29,8 @@ func TestOptionsOfRangeReachReservations(t *testing.T) {
 	}
 }
 
-// Lease times and permissions are compared at ranges, reserved addresses and classes as well, and a deployment warns of ranges, gateways and
-// clients that are not served.
+// Lease times and permissions are compared at ranges, reserved addresses and classes as well, and a deployment warns of ranges, gateways
+// and clients that are not served.
 func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

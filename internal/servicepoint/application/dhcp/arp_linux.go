@@ -48,7 +48,8 @@ func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) 
 		filter[k] = unix.SockFilter{Code: one.Op, Jt: one.Jt, Jf: one.Jf, K: one.K}
 	}
 	wait := unix.NsecToTimeval(limit.Nanoseconds())
-	link := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
+	link := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: index, Halen: 6,
+		Addr: [8]byte{255, 255, 255, 255, 255, 255}}
 	err = errors.Join(
 		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),

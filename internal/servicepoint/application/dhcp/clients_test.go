@@ -96,7 +96,7 @@ func TestHardwareIsReported(t *testing.T) {
 	}
 	a.ask(dhcpdata.Request, 2, id, selects("10.0.1.0"), relay)
 	a.want(dhcpdata.Ack, "10.0.1.0")
-	if kinds := journalKinds(t, e); !slices.Equal(kinds, []byte{entryEvent, entryEvent, entryRenewal, entryEvent}) {
+	if kinds := journalKinds(t, e); !slices.Equal(kinds, []byte{entryClock, entryEvent, entryEvent, entryRenewal, entryEvent}) {
 		t.Errorf("the journal contains %q", kinds)
 	}
 	if err := e.close(); err != nil {

@@ -110,7 +110,8 @@ const (
 )
 
 // perform sends the steps of a task until one succeeds. failed is the response code of a refusal.
-func (u *updateSender) perform(ctx context.Context, z dhcpdata.Zone, n *dhcpdata.Names, steps []nameStep) (done bool, refusal int, err error) {
+func (u *updateSender) perform(ctx context.Context, z dhcpdata.Zone, n *dhcpdata.Names, steps []nameStep,
+) (done bool, refusal int, err error) {
 	for _, one := range steps {
 		code, err := u.send(ctx, z, n, one.message)
 		switch {

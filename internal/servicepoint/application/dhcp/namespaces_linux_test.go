@@ -192,7 +192,8 @@ func TestConflictOnLink(t *testing.T) {
 	l.run("ip", "netns", "add", other)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", other).Run() })
 	// The machine is behind a bridge in the client's namespace, on the same link.
-	for _, line := range []string{"ip link add b0 type bridge", "ip link add o1 type veth peer name o0 netns " + other, "ip link set c0 master b0",
+	for _, line := range []string{"ip link add b0 type bridge",
+		"ip link add o1 type veth peer name o0 netns " + other, "ip link set c0 master b0",
 		"ip link set o1 master b0", "ip link set b0 up", "ip link set o1 up"} {
 		l.in(l.client, strings.Fields(line)...)
 	}

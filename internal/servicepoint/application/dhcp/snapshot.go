@@ -41,8 +41,8 @@ type snapshotWriter struct {
 	part dhcplease.Snapshot
 }
 
-// writeSnapshot stores a list of all leases for the manager in the journal, and waits until it is on the disk. Each part contains the leases
-// as they are when it is queued: changes of them are before or after it in the queue and in the journal.
+// writeSnapshot stores a list of all leases for the manager in the journal, and waits until it is on the disk. Each part contains the
+// leases as they are when it is queued: changes of them are before or after it in the queue and in the journal.
 func (e *engine) writeSnapshot(requested int64) error {
 	e.mu.Lock()
 	addresses := make([]netip.Addr, 0, len(e.table.slots))
