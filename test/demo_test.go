@@ -20,12 +20,12 @@ import (
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	port := func() string { return freeport.For(t).String() }
-	nameServer, resolver := port(), port()
+	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"),
 		"--listen", port(),
 		"--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer,
-		"--resolver", resolver, "--status", port())
+		"--resolver", resolver, "--dhcp", dhcp, "--status", port())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +65,15 @@ func TestDemo(t *testing.T) {
 	}
 	answer("at the beginning")
 	if !until(func() bool {
+		out, err := exec.Command(binary, "dhcp", "ask", dhcp, "02:00:5e:00:53:01", "--network", "10.0.0.0/24").Output()
+		return err == nil && strings.HasPrefix(string(out), "ACK 02:00:5e:00:53:01 10.0.0.2")
+	}) {
+		t.Errorf("the DHCP server does not answer:\n%s", p.text())
+	}
+	if !until(func() bool { return strings.Contains(run("dhcp", "leases", "networks/10.0.0.0/24"), "02-00-5E-00-53-01") }) {
+		t.Errorf("the leases are\n%s", run("dhcp", "leases", "networks/10.0.0.0/24"))
+	}
+	if !until(func() bool {
 		return strings.Count(run("fleet", "list", "--filter", "status=HEALTHY"), " CONNECTED") == 2
 	}) {
 		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
@@ -94,11 +103,11 @@ func TestDemoEndsOnHangUp(t *testing.T) {
 		t.Skip("the tests are started so that they do not hear of a hang-up (nohup)")
 	}
 	port := func() string { return freeport.For(t).String() }
-	nameServer, resolver := port(), port()
+	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), append(os.Environ(), "TMPDIR="+dir), dir, binary, "demo",
 		"--listen", port(), "--checkin-listen", port(), "--diagnostics", port()+","+port(), "--name-server", nameServer,
-		"--resolver", resolver, "--status", port())
+		"--resolver", resolver, "--dhcp", dhcp, "--status", port())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ type demoCommand struct {
 	Diagnostics []string `help:"The addresses of the diagnostics listeners. If one is not available, the demo uses the next free port of 127.0.0.1." default:"127.0.0.2:8083,127.0.0.3:8083" placeholder:"ADDR,ADDR"`
 	NameServer  string   `help:"The address of the name server. If the port is in use, the demo selects another one." default:"127.0.0.2:5353" placeholder:"ADDR"`
 	Resolver    string   `help:"The address of the resolver. If the port is in use, the demo selects another one." default:"127.0.0.2:5354" placeholder:"ADDR"`
+	DHCP        string   `help:"The address of the DHCP server. If the port is in use, the demo selects another one." name:"dhcp" default:"127.0.0.2:6767" placeholder:"ADDRESS"`
 	Status      string   `help:"The address of the resolver's status listener for load balancers." default:"127.0.0.2:2021" placeholder:"ADDR"`
 	Data        string   `help:"The directory to keep the data in. Without it, the demo deletes its data when it ends." type:"path" placeholder:"DIR"`
 }
@@ -101,6 +102,15 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
+	dhcp, err := freeForDNS(c.DHCP)
+	if err != nil {
+		return err
+	}
+	agents.Go(func() { // waits for the deployment of DNS
+		if err := demoDHCP(ctx, m, notes.Token, dhcp); err != nil && ctx.Err() == nil {
+			s.log.Error("demo dhcp deployment failed", "error", err)
+		}
+	})
 	agents.Go(func() { // takes a moment
 		if err := publishDemo(c.Data); err != nil {
 			s.log.Error("demo release publishing failed", "error", err)
@@ -110,7 +120,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver, logFile.Name())
+	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver, dhcp, logFile.Name())
 	select {
 	case <-s.ctx.Done():
 		return nil
@@ -164,7 +174,7 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 	if len(c.Diagnostics) != len(demoPoints) {
 		return nil, usageError{fmt.Errorf("--diagnostics: the demo has %d service points: name as many addresses", len(demoPoints))}
 	}
-	for _, a := range append([]string{c.Listen, c.CheckinListen, c.NameServer, c.Resolver, c.Status}, c.Diagnostics...) {
+	for _, a := range append([]string{c.Listen, c.CheckinListen, c.NameServer, c.Resolver, c.DHCP, c.Status}, c.Diagnostics...) {
 		host, _, err := net.SplitHostPort(a)
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			return nil, usageError{fmt.Errorf("the demo is for loopback alone, and %q is not; see portolan serve", a)}
@@ -278,7 +288,7 @@ func nextFree(address string) (net.Listener, error) {
 	return l, err
 }
 
-func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver,
+func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver, dhcp,
 	logFile string) {
 	u := m.URL()
 	host, port, _ := strings.Cut(authority, ":")
@@ -294,6 +304,7 @@ func printDemo(s *session, m *server.Manager, n demoNotes, console string, point
                  %[4]s
   name server    %[8]s port %[9]s
   resolver       %[11]s
+  DHCP server    %[14]s
   log            %[13]s
 
   user           admin
@@ -307,8 +318,9 @@ Try:
   curl -s '%[7]s'
   dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (changes of the view internal are served at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
+  portolan dhcp ask %[15]s --network %[16]s    (portolan dhcp leases networks/%[16]s lists the lease)
   portolan rollout start %[10]s --watch        (updates both service points, as soon as portolan fleet releases lists
                  the version; portolan rollout take-back ID rolls it back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
-		strings.Replace(resolver, ":", " port ", 1), console, logFile)
+		strings.Replace(resolver, ":", " port ", 1), console, logFile, strings.Replace(dhcp, ":", " port ", 1), dhcp, demoDHCPNetwork)
 }

@@ -16,6 +16,7 @@ import (
 )
 
 type dhcpCommand struct {
+	Ask      dhcpAskCommand      `cmd:"" example:"portolan dhcp ask 10.1.0.2 --network 10.1.0.0/24 --offer" help:"Ask a DHCP server for an address, as a client behind a relay."`
 	Leases   dhcpLeasesCommand   `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
 	Ranges   dhcpRangesCommand   `cmd:"" example:"portolan dhcp ranges networks/10.1.0.0/24" help:"List DHCP ranges with their utilization, and when they are full."`
 	Refused  dhcpRefusedCommand  `cmd:"" example:"portolan dhcp refused networks/10.1.0.0/24" help:"List the last clients that got no address, and why."`

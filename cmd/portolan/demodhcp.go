@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"portolan/client"
+	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/server"
+	"portolan/internal/wire/checkin"
+)
+
+// demoDHCPNetwork is the network of the sample whose clients get addresses, and demoDHCPRange the addresses.
+const (
+	demoDHCPNetwork = "10.0.0.0/24"
+	demoDHCPRange   = "10.0.0.200-10.0.0.239"
+)
+
+// demoDHCP deploys a DHCP server for a network of the sample on the lighthouse. Its port is not 67, so that the demo needs no rights and
+// answers no client of the machine's networks: `portolan dhcp ask` asks it.
+func demoDHCP(ctx context.Context, m *server.Manager, token, at string) error {
+	return m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
+		if err := demoApplication(ctx, m, i.ID, checkin.DHCP, `{"listen":[%q]}`, at); err != nil {
+			return err
+		}
+		return demoDHCPServer(ctx, &client.Client{Base: m.URL(), Token: token})
+	})
+}
+
+// demoDHCPServer assigns the network to the server of the lighthouse, and deploys it.
+func demoDHCPServer(ctx context.Context, api *client.Client) error {
+	one := func(collection, filter string) (int64, error) {
+		ids, err := api.IDs(ctx, collection, filter, 1)
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		return ids[0], nil
+	}
+	configuration, err := one("configurations", "name:'"+server.SampleName+"'")
+	if err != nil || configuration == 0 { // the user deleted the sample
+		return err
+	}
+	network, err := one("networks", fmt.Sprintf("range:'%s' and configuration.id:%d", demoDHCPNetwork, configuration))
+	if err != nil || network == 0 {
+		return err
+	}
+	id, err := one(fmt.Sprintf("configurations/%d/servers", configuration), "name:'"+demoPoints[0].name+"'")
+	if err != nil || id == 0 {
+		return err
+	}
+	roles, err := api.IDs(ctx, fmt.Sprintf("networks/%d/deploymentRoles", network), "type:'DHCPDeploymentRole'", 1)
+	if err != nil {
+		return err
+	}
+	if len(roles) == 0 { // not a later start with the same data
+		if err := demoDHCPRole(ctx, api, id, network); err != nil {
+			return err
+		}
+	}
+	for {
+		_, err = api.DeployService(ctx, id, "FullDeployment", "DHCPv4")
+		if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Code != "ServerIsDeploying" {
+			return err
+		}
+		select { // the deployment of DNS goes first
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// demoDHCPRole creates the DHCP range and the options of the network, and its role.
+func demoDHCPRole(ctx context.Context, api *client.Client, id, network int64) error {
+	interfaces, err := api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", id), "", 1)
+	if err != nil {
+		return err
+	}
+	below := func(collection string) string { return fmt.Sprintf("networks/%d/%s", network, collection) }
+	option := func(kind, name string, value any) client.BatchChange {
+		return client.BatchChange{Method: "POST", Path: below("deploymentOptions"), Body: map[string]any{"type": kind, "name": name,
+			"value": value}}
+	}
+	_, err = api.Batch(ctx, []client.BatchChange{
+		{Method: "POST", Path: below("ranges"), Body: map[string]any{"type": "IPv4DHCPRange", "name": "visitors", "range": demoDHCPRange,
+			"splitAroundStaticAddresses": true}},
+		option("DHCPv4ClientOption", "domain-name", "harbour.example"),
+		option("DHCPv4ServiceOption", "default-lease-time", 3600),
+		option("DHCPv4ServiceOption", "ping-check", false), // nothing but this machine is asked
+		{Method: "PATCH", Path: fmt.Sprintf("networks/%d", network), Body: map[string]any{"dynamicUpdateEnabled": true}},
+		{Method: "POST", Path: below("deploymentRoles"), Body: map[string]any{"type": "DHCPDeploymentRole", "roleType": "PRIMARY",
+			"interfaces": []map[string]any{{"id": interfaces[0]}}}},
+	}, client.BatchOptions{})
+	return err
+}
