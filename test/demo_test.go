@@ -70,7 +70,9 @@ func TestDemo(t *testing.T) {
 	}) {
 		t.Errorf("the DHCP server does not answer:\n%s", p.text())
 	}
-	if !until(func() bool { return strings.Contains(run("dhcp", "leases", "networks/10.0.0.0/24"), "02-00-5E-00-53-01") }) {
+	if !until(func() bool {
+		return strings.Contains(run("dhcp", "leases", "networks/10.0.0.0/24"), "02-00-5E-00-53-01")
+	}) {
 		t.Errorf("the leases are\n%s", run("dhcp", "leases", "networks/10.0.0.0/24"))
 	}
 	if !until(func() bool {
