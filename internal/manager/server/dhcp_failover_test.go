@@ -18,8 +18,10 @@ type pairMember struct {
 	*leaseSource
 	server, point, own string
 	id                 int64
-	units              dhcpdata.Units
-	revision           string
+	// key is the fingerprint that the server reports, as a digit that is repeated.
+	key      string
+	units    dhcpdata.Units
+	revision string
 }
 
 // pairOfServers creates two DHCP servers, and a role with a failover pair for a block.
@@ -27,7 +29,7 @@ func (m *manager) pairOfServers(configuration, block string) (one, two *pairMemb
 	m.T.Helper()
 	create := func(name string) *pairMember {
 		server, source := m.leaseServer(configuration, name)
-		p := &pairMember{leaseSource: source, server: server, id: int64Of(m.T, server)}
+		p := &pairMember{leaseSource: source, server: server, id: int64Of(m.T, server), key: name[len(name)-1:]}
 		r := m.Want(200, "GET", "/api/v2/servers/"+server, "")
 		p.point = r.Text("servicePoint")
 		p.own = m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
@@ -87,7 +89,7 @@ func (p *pairMember) pair() (x dhcpdata.Pair) {
 // reports sends a report about the pair.
 func (p *pairMember) reports(r dhcplease.Pair) {
 	p.m.T.Helper()
-	r.Key, r.MCLT, r.Since = strings.Repeat("0"+p.server[len(p.server)-1:], 32), 3600, p.m.Store.Now().Unix()
+	r.Key, r.MCLT, r.Since = strings.Repeat(p.key, 64), 3600, p.m.Store.Now().Unix()
 	p.send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
 }
 
@@ -203,7 +205,7 @@ func init() {
 		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
 		server, source := m.leaseServer(configuration, "pair1")
 		partner, _ := m.leaseServer(configuration, "pair2")
-		p := &pairMember{leaseSource: source, server: server}
+		p := &pairMember{leaseSource: source, server: server, key: "0"}
 		p.reports(dhcplease.Pair{Partner: int64Of(m.T, partner), State: "COMMUNICATIONS-INTERRUPTED"})
 		m.Want(201, "POST", "/api/v2/servers/"+server+"/dhcpPartnerActions", `{"partner":{"id":`+partner+`},"action":"PARTNER_DOWN"}`)
 	})

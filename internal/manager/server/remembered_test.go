@@ -26,8 +26,8 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 	span := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.30"}`)
 	var completing atomic.Int64
 	see := func(s store.Statement) {
-		if strings.Contains(s.Query, "FROM usage WHERE container IN") || strings.Contains(s.Query, "AS value, count(*)") ||
-			strings.Contains(s.Query, "JOIN resource g") { // of blocks and networks, of ranges, of addresses in IP groups
+		if strings.Contains(s.Query, "FROM usage WHERE container IN") ||
+			strings.Contains(s.Query, "JOIN resource g") { // of blocks and networks, of addresses in IP groups
 			completing.Add(1)
 		}
 	}
@@ -44,7 +44,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 	} {
 		m.Store.Observe(see)
 		for _, headers := range [][]string{nil, {as}} {
-			for _, of := range []string{"blocks", "networks", "ranges", "addresses"} {
+			for _, of := range []string{"blocks", "networks", "addresses"} { // ranges show the figures of the moment
 				apitest.Eventually(t, of+" are remembered", func() bool {
 					before := completing.Load()
 					m.Want(200, "GET", "/api/v2/"+of+"?limit=100", "", headers...)

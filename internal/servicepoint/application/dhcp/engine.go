@@ -295,22 +295,6 @@ func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) 
 	}
 }
 
-// restore takes a change back, unless another one has followed. The caller holds mu.
-func (e *engine) restore(after, before *lease) {
-	if s := e.table.slots[after.address]; s != nil && s.lease == after {
-		e.table.set(after.address, before)
-	}
-}
-
-// holderOf returns the client of a message. It copies the octets, because the packet is used again.
-func holderOf(r *request, d *dhcpdata.Decision) *holder {
-	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
-	o := r.facts.Options
-	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16),
-		clientID: copied(o[optClientID], 255), hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255),
-		vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
-}
-
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
 func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,

@@ -174,3 +174,19 @@ func readLease(text []byte) (*lease, error) {
 	}
 	return l, nil
 }
+
+// holderOf returns the client of a message. It copies the octets, because the packet is used again.
+func holderOf(r *request, d *dhcpdata.Decision) *holder {
+	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
+	o := r.facts.Options
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16),
+		clientID: copied(o[optClientID], 255), hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255),
+		vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
+}
+
+// restore takes a change back, unless another one has followed. The caller holds mu.
+func (e *engine) restore(after, before *lease) {
+	if s := e.table.slots[after.address]; s != nil && s.lease == after {
+		e.table.set(after.address, before)
+	}
+}

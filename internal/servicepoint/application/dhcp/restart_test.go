@@ -93,7 +93,10 @@ func TestDamagedLeases(t *testing.T) {
 		if (s.damaged != nil) != (round == 0) || !strings.Contains(strings.Join(s.Health(), " "), "damaged") {
 			t.Errorf("round %d: %v %v", round, s.damaged, s.Health())
 		}
-		if n := s.engine.table.Used(8); n != 8+uint64(round) {
+		s.engine.mu.Lock()
+		n := s.engine.table.Used(8)
+		s.engine.mu.Unlock()
+		if n != 8+uint64(round) {
 			t.Errorf("round %d: %d leases", round, n)
 		}
 		if a := dial(t, address, byte(100+round)).lease(); a != (<-probed).String() {
