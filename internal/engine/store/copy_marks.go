@@ -124,15 +124,9 @@ func (tx *Tx) rebuild() error {
 		if e.Rebuild == nil {
 			continue
 		}
-		complete := true
-		for _, t := range e.Tables {
-			one, err := hasTable(tx.conn, t.Name)
-			if err != nil {
-				return err
-			}
-			complete = complete && one
-		}
-		if !complete {
+		if complete, err := tx.hasTables(e); err != nil {
+			return err
+		} else if !complete {
 			continue
 		}
 		if err := e.Rebuild(tx); err != nil {
@@ -140,6 +134,25 @@ func (tx *Tx) rebuild() error {
 		}
 	}
 	return nil
+}
+
+// HasTables reports whether the database has all tables of an extension. An older schema, which is being copied, may lack some.
+func (tx *Tx) HasTables(extension string) (bool, error) {
+	for _, e := range tx.store.layout.Extensions {
+		if e.Name == extension {
+			return tx.hasTables(e)
+		}
+	}
+	return false, nil
+}
+
+func (tx *Tx) hasTables(e *Extension) (bool, error) {
+	for _, t := range e.Tables {
+		if exists, err := hasTable(tx.conn, t.Name); err != nil || !exists {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Load writes everything in one transaction, completely or not at all. It calls fill with functions that write the marks and the rows, in

@@ -324,7 +324,12 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	}, "SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2"); err != nil {
 		return nil, fmt.Errorf("counting usage: %w", err)
 	}
-	if l := leasesIn(tx); l != nil {
+	l := leasesIn(tx)
+	stored, err := tx.HasTables(leasesName)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil && stored { // a copy of an older schema has no leases yet
 		leased, err := l.CountNetworks(tx)
 		if err != nil {
 			return nil, fmt.Errorf("counting usage: %w", err)
