@@ -102,7 +102,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	dhcp, err := freeForDNS(c.DHCP)
+	dhcp, err := freeAddress(c.DHCP)
 	if err != nil {
 		return err
 	}

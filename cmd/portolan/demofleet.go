@@ -47,10 +47,10 @@ func publishDemo(data string) error {
 
 // deployNames deploys a name server for the sample zones and a resolver that forwards to it on the lighthouse. It returns their addresses.
 func (c *demoCommand) deployNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
-	if authority, err = freeForDNS(c.NameServer); err != nil {
+	if authority, err = freeAddress(c.NameServer); err != nil {
 		return "", "", err
 	}
-	if resolver, err = freeForDNS(c.Resolver); err != nil {
+	if resolver, err = freeAddress(c.Resolver); err != nil {
 		return "", "", err
 	}
 	return authority, resolver, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
@@ -155,8 +155,8 @@ func demoRoles(ctx context.Context, api *client.Client, at string, view int64, s
 	return err
 }
 
-// freeForDNS returns the address, or a free one on 127.0.0.1, that is available for UDP and TCP.
-func freeForDNS(address string) (string, error) {
+// freeAddress returns the address, or a free one on 127.0.0.1, that is available for UDP and TCP.
+func freeAddress(address string) (string, error) {
 	for _, one := range []string{address, "127.0.0.1:0"} {
 		packets, err := net.ListenPacket("udp", one)
 		if err != nil {
@@ -170,7 +170,7 @@ func freeForDNS(address string) (string, error) {
 			return at, nil
 		}
 	}
-	return "", fmt.Errorf("no free address for DNS: tried %s and 127.0.0.1", address)
+	return "", fmt.Errorf("no free address: tried %s and 127.0.0.1", address)
 }
 
 // agentArgs returns the command line of a demo service point for a release that it is updated to.

@@ -95,7 +95,7 @@ func serverFilter(text string) string {
 type dhcpPartnerDownCommand struct {
 	managerFlags
 	Force  bool   `help:"Declare it although the partner reports to the manager, or the server lacks leases. Two clients may then have one address."`
-	Server string `arg:"" help:"The name or the id of the server that goes on alone."`
+	Server string `arg:"" help:"The name or the id of the server that serves alone."`
 }
 
 // Run declares the partner of a server down.

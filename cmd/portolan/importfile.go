@@ -18,7 +18,7 @@ type importFile struct {
 	scopeFlags
 	jsonFlag
 	Into    string            `help:"The parent of the rows: a collection, such as networks/100123/addresses, or a resource above all of them, such as configurations/main." placeholder:"PATH" complete:"path"`
-	As      string            `help:"What the rows are, if they have no type: addresses, networks, blocks, ranges, zones, hosts, aliases, or a type such as IPv4Address. The headers of a table may then be those of other programs." placeholder:"ROWS"`
+	As      string            `help:"The kind of rows without a type: addresses, networks, blocks, ranges, zones, hosts, aliases, or a type such as IPv4Address. The headers of a table may then be those of other programs." placeholder:"ROWS"`
 	Map     map[string]string `help:"The field of a column, such as Hostname=name. Without a field, the column is ignored." placeholder:"HEADER=FIELD"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
 	Strict  bool              `help:"Import nothing if a dry run would skip a row." xor:"mode"`

@@ -23,49 +23,41 @@ const stateColumn = "state"
 // netmask is a column whose value is the mask or the prefix length of the column range.
 const netmask = "netmask"
 
-// UsualHeaders returns the fields that a column may mean, by its header as other programs and people write it (Simplify). The first field
+// usualFields returns the fields that a column may mean, by its header as other programs and people write it (simplify). The first field
 // that a type has is the guess.
-func UsualHeaders() map[string][]string {
+func usualFields() map[string][]string {
 	all := map[string][]string{}
-	for field, headers := range usualHeaders {
-		for _, h := range strings.Fields(headers) {
-			all[h] = append(all[h], field)
+	for _, one := range usualHeaders {
+		for _, h := range strings.Fields(one.headers) {
+			all[h] = append(all[h], one.field)
 		}
-	}
-	for _, fields := range all {
-		slices.SortFunc(fields, func(a, b string) int { return slices.Index(headerOrder, a) - slices.Index(headerOrder, b) })
 	}
 	return all
 }
 
-// usualHeaders are the usual headers of fields: of NetBox, phpIPAM, Infoblox, and plain English.
-var usualHeaders = map[string]string{
-	"address":                   "ip ips ipaddr ipaddress ipv4 ipv4address ipv6 ipv6address hostaddress headerhostaddress addr host",
-	"addresses[0].address":      "ip ips ipaddr ipaddress ipv4 ipv4address ipv6 ipv6address hostaddress address addresses addr value data",
-	"range":                     "network networkaddress subnet subnetaddress prefix cidr block iprange networkcidr supernet aggregate",
-	netmask:                     "netmask mask subnetmask prefixlength cidrmask masklength",
-	"gateway":                   "gw defaultgateway router routers gatewayaddress",
-	"absoluteName":              "hostname host fqdn dnsname name domain domainname zone zonename dnszone record recordname",
-	"name":                      "hostname host dnsname fqdn devicename device label title description descr computername machine server",
-	"macAddress.address":        "mac macaddr macaddress hwaddress hardwareaddress ethernet ethernetaddress physicaladdress",
-	"state":                     "status ipstate addressstate usage",
-	"linkedRecord.absoluteName": "target cname aliasof canonicalname pointsto value data",
-	"ttl":                       "timetolive",
-	"comment":                   "comments note notes remark remarks description descr",
-	"view.name":                 "view dnsview",
-	"configuration.name":        "configuration vrf addressspace networkview",
-	"location.code":             "location site locode",
-	"device.name":               "devicename device",
-	"text":                      "txt value data",
+// usualHeaders are the usual headers of fields, the preferred fields first: those of NetBox, phpIPAM, Infoblox, and plain English.
+var usualHeaders = []struct{ field, headers string }{
+	{"address", "ip ips ipaddr ipaddress ipv4 ipv4address ipv6 ipv6address hostaddress headerhostaddress addr host"},
+	{"range", "network networkaddress subnet subnetaddress prefix cidr block iprange networkcidr supernet aggregate"},
+	{netmask, "netmask mask subnetmask prefixlength cidrmask masklength"},
+	{"absoluteName", "hostname host fqdn dnsname name domain domainname zone zonename dnszone record recordname"},
+	{"addresses[0].address", "ip ips ipaddr ipaddress ipv4 ipv4address ipv6 ipv6address hostaddress address addresses addr value data"},
+	{"gateway", "gw defaultgateway router routers gatewayaddress"},
+	{"macAddress.address", "mac macaddr macaddress hwaddress hardwareaddress ethernet ethernetaddress physicaladdress"},
+	{stateColumn, "status ipstate addressstate usage"},
+	{"linkedRecord.absoluteName", "target cname aliasof canonicalname pointsto value data"},
+	{"text", "txt value data"},
+	{"ttl", "timetolive"},
+	{"view.name", "view dnsview"},
+	{"configuration.name", "configuration vrf addressspace networkview"},
+	{"location.code", "location site locode"},
+	{"name", "hostname host dnsname fqdn devicename device label title description descr computername machine server"},
+	{"device.name", "devicename device"},
+	{"comment", "comments note notes remark remarks description descr"},
 }
 
-// headerOrder are the fields of usualHeaders, the preferred ones first.
-var headerOrder = []string{"address", "range", netmask, "absoluteName", "addresses[0].address", "gateway", "macAddress.address",
-	stateColumn, "linkedRecord.absoluteName",
-	"text", "ttl", "view.name", "configuration.name", "location.code", "name", "device.name", "comment"}
-
-// Simplify returns a header in lower case, without spaces and punctuation.
-func Simplify(header string) string {
+// simplify returns a header in lower case, without spaces and punctuation.
+func simplify(header string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -131,13 +123,13 @@ func (h *headings) fieldOf(header string) string {
 	if h.of == nil || h.has(header) {
 		return header
 	}
-	plain := Simplify(header)
+	plain := simplify(header)
 	for _, f := range h.of.Fields {
-		if !f.ReadOnly && Simplify(f.Name) == plain && isPlain(f) {
+		if !f.ReadOnly && simplify(f.Name) == plain && isPlain(f) {
 			return f.Name
 		}
 	}
-	for _, field := range UsualHeaders()[plain] {
+	for _, field := range usualFields()[plain] {
 		if h.has(field) {
 			return field
 		}
@@ -208,7 +200,7 @@ func (h *headings) ignored() (names []string) {
 	return names
 }
 
-// usualStates are the states of addresses in other programs (Simplify), and those that they mean.
+// usualStates are the states of addresses in other programs (simplify), and those that they mean.
 var usualStates = map[string]string{"active": "STATIC", "used": "STATIC", "assigned": "STATIC", "static": "STATIC", "inuse": "STATIC",
 	"online": "STATIC", "reserved": "RESERVED", "dhcpreserved": "DHCP_RESERVED", "dhcpreservation": "DHCP_RESERVED", "gateway": "GATEWAY"}
 
@@ -227,7 +219,7 @@ func (h *headings) translate(cells []cell) []cell {
 				cells[i].text = text + "/" + maskLength(strings.TrimSpace(cells[mask].text))
 			}
 		case stateColumn:
-			if state := usualStates[Simplify(text)]; state != "" {
+			if state := usualStates[simplify(text)]; state != "" {
 				cells[i].text = state
 			}
 		}
@@ -293,7 +285,7 @@ func (j *job) sameMAC(r *row, members map[string]json.RawMessage) string {
 	if raw, ok := members["macAddress"]; !ok || json.Unmarshal(raw, &mac) != nil || mac.Address == "" {
 		return ""
 	}
-	key := Simplify(mac.Address)
+	key := simplify(mac.Address)
 	switch first := j.macs[key]; {
 	case first != nil && first.number < r.number:
 		return first.at
