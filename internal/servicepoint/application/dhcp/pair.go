@@ -32,8 +32,11 @@ type pair struct {
 	// and shared that of the last division.
 	reclaimed      bool
 	needed, shared int64
-	reported       dhcplease.Pair
-	reportedAt     int64
+	// sharing are the networks that are divided now, and gifts the next numbers of large ranges to examine for the partner.
+	sharing    map[int64]bool
+	gifts      map[int64]uint64
+	reported   dhcplease.Pair
+	reportedAt int64
 	// unstored is true after the disk has refused the status of the machine.
 	unstored bool
 }
@@ -173,7 +176,8 @@ func (e *engine) newPair(x dhcpdata.Pair, networks map[int64]bool) *pair {
 		}
 		e.key = key
 	}
-	p := &pair{e: e, settings: x, networks: networks, stop: make(chan struct{}), tried: map[string]int64{}}
+	p := &pair{e: e, settings: x, networks: networks, stop: make(chan struct{}), tried: map[string]int64{},
+		sharing: map[int64]bool{}, gifts: map[int64]uint64{}}
 	status := e.statuses[x.ID]
 	leases := false
 	for _, s := range e.table.slots {
