@@ -25,7 +25,9 @@ type pair struct {
 	shown          string
 	since, contact int64
 	skew           int64
-	conflicts      int64
+	// conflicts counts the addresses that both servers had leased, and contested are those since the last report.
+	conflicts int64
+	contested []dhcplease.Contested
 	// tried are the times of the first messages of new clients that the partner should answer.
 	tried map[string]int64
 	// reclaimed is true after the addresses of a partner that is down became usable. needed is the time of the last request for addresses,
@@ -330,8 +332,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 			continue
 		}
 		if c.Conflict {
-			p.conflicts++
-			e.log.Error("address leased by both servers of a pair", "address", c.Address, "partner", p.settings.PartnerName)
+			p.contest(c, before, after)
 		}
 		entry := after.append([]byte{entryLease})
 		if c.Freed && before != nil && after.network != 0 {

@@ -213,7 +213,7 @@ func (p *pair) reclaim(now int64) {
 // state returns what the manager shows about the pair. The caller holds mu.
 func (p *pair) state(now int64) dhcplease.Pair {
 	return dhcplease.Pair{Partner: p.settings.ID, State: p.machine.State(now), Since: p.since, Connected: p.machine.IsConnected(),
-		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Key: p.e.key.fingerprint(),
+		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Contested: p.contested, Key: p.e.key.fingerprint(),
 		MCLT: p.machine.Config().MCLT, Port: p.e.pairPort(), Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
 }
 
@@ -238,6 +238,6 @@ func (p *pair) report(now int64) {
 		return
 	}
 	if p.e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) { // else in the next second
-		p.reported, p.reportedAt = s, now
+		p.reported, p.reportedAt, p.contested = s, now, nil
 	}
 }
