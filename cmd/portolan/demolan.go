@@ -67,7 +67,7 @@ func removeSegments(ctx context.Context, log *slog.Logger) {
 		}
 	}
 	if err != nil {
-		log.Info("demo network segments not removed", "error", err)
+		log.Warn("demo network segment not removed", "error", err)
 	}
 }
 
