@@ -112,7 +112,8 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 		}
 		driving[checkin.Authority] = c.args()
 	}
-	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Namespaces: c.NetworkNamespace, Program: program, Versions: applicationVersions(),
+	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Namespaces: c.NetworkNamespace, Program: program,
+		Versions: applicationVersions(),
 		Stateful: all.Stateful(), State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
 		DiagnosticsListen: c.DiagnosticsListen, Names: c.DiagnosticsName, StatusListen: statusListen, Targets: targets,
 		Version: version, Base: base, Launched: true,
