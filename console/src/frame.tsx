@@ -2,10 +2,10 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { calls, get, query, type Call, type Page } from "./api"
-import { useData } from "./data"
+import { calls, type Call } from "./api"
 import { Icon } from "./icons"
 import { state } from "./live"
+import { usePending } from "./parts/approvals"
 import { Button, Dialog, toast } from "./parts/basics"
 import { Search, searching } from "./parts/search"
 import { go, mayLeave, place } from "./router"
@@ -49,15 +49,6 @@ const belongs: Record<string, string> = {
 const helping = signal(false),
   curling = signal(false),
   menu = signal(false)
-
-/** The number of pending approval requests that the user sees: their own, and those that they may approve. */
-function usePending(): number {
-  const path = "workflowRequests" + query({ filter: "state:'PENDING'", limit: 1, total: true, fields: "id" })
-  return (
-    useData<Page>(session.value ? path : null, s => get<Page>(path, { signal: s, quiet: true }), ["workflowRequests"])
-      .data?.totalCount ?? 0
-  )
-}
 
 export function Frame({ children }: { children: ComponentChildren }) {
   useKeys()

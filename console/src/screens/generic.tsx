@@ -24,13 +24,12 @@ import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
-import { Operations, Preview, shown } from "../parts/preview"
+import { Preview, shown } from "../parts/preview"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
-import { change } from "../work"
 import { filterOf } from "../filter"
 import { History } from "./changes"
 import { Signing } from "./signing"
@@ -624,14 +623,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
           .
         </p>
       )}
-      {!below ? (
-        <>
-          <Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} />
-          <Actions r={r} reload={reload} />
-        </>
-      ) : (
-        <Below r={r} collection={collection} what={below} may={may} />
-      )}
+      {!below ? <Fields r={r} /> : <Below r={r} collection={collection} what={below} may={may} />}
       {editing && <Edit r={r} close={() => setEditing(false)} done={reload} />}
       {deleting && (
         <Delete
@@ -647,63 +639,6 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         />
       )}
     </>
-  )
-}
-
-/** Actions for specific resource types, in addition to editing. */
-function Actions({ r, reload }: { r: Resource; reload: () => void }) {
-  if (r.type !== "WorkflowRequest") return null
-  const did = String(r.requestType).startsWith("DELETE")
-    ? "DELETE"
-    : /^(ADD|ASSIGN)/.test(r.requestType)
-      ? "ADD"
-      : "CHANGE"
-  return (
-    <>
-      <h2>Requested change</h2>
-      <Operations
-        list={[
-          {
-            operationType: did,
-            resourceId: r.resourceId,
-            resourceType: r.resourceType,
-            name: r.resource ? title(r.resource) : (r.name ?? undefined),
-            fieldUpdates: r.fieldUpdates ?? [],
-          },
-        ]}
-      />
-      {r.state === "PENDING" && <Decide r={r} reload={reload} />}
-    </>
-  )
-}
-
-/** Approves or denies a request of another user. */
-function Decide({ r, reload }: { r: Resource; reload: () => void }) {
-  const [comment, setComment] = useState("")
-  const decide = (state: string, says: string) =>
-    change(
-      says,
-      "PATCH",
-      "workflowRequests/" + r.id,
-      { state },
-      comment ? { headers: { "x-bcn-change-control-comment": comment } } : {},
-    ).then(reload)
-  return (
-    <section class="card">
-      <h2>Decision</h2>
-      <label>
-        Comment
-        <input value={comment} onInput={e => setComment(e.currentTarget.value)} />
-      </label>
-      <div class="buttons">
-        <Button primary icon="check" onClick={() => void decide("APPROVED", "Approved and applied.")}>
-          Approve
-        </Button>
-        <Button icon="x" onClick={() => void decide("DENIED", "Denied.")}>
-          Deny
-        </Button>
-      </div>
-    </section>
   )
 }
 

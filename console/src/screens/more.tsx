@@ -1,6 +1,7 @@
 // The screen for each path except the overview. All of them are in one file, which is loaded on first use (index.tsx).
 import { place } from "../router"
 import { APIDocs } from "./apidocs"
+import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
 import { Changes, Transaction } from "./changes"
 import { DHCP } from "./dhcp"
@@ -34,6 +35,8 @@ export function Screen() {
         return <Fleet />
       case "transactions":
         return <Changes />
+      case "workflowRequests":
+        return <Approvals />
       case "staged":
         return <StagedChanges />
       case "bulk":
@@ -58,6 +61,8 @@ export function Screen() {
         return <AddressPage key={id} id={id} />
       case "zones":
         return <ZonePage key={id} id={id} />
+      case "workflowRequests":
+        return <RequestPage key={id} id={id} />
       case "transactions":
         return <Transaction key={id} id={id} />
     }
