@@ -257,7 +257,7 @@ func (s *stage) paths() []string {
 		"/ui/networks/" + network + "/dhcp?part=explain", "/ui/networks/" + network + "/deploymentOptions",
 		"/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
-		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests",
+		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests", "/ui/access", "/ui/access?tab=accessRights",
 		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
 

@@ -8,6 +8,7 @@ import { state } from "./live"
 import { usePending } from "./parts/approvals"
 import { Button, Dialog, toast } from "./parts/basics"
 import { Search, searching } from "./parts/search"
+import { useDenied } from "./rights"
 import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
 import { stagedCount } from "./staged"
@@ -23,6 +24,7 @@ const places: [to: string, word: string, icon: string, key: string][] = [
   ["/ui/fleet", "Fleet", "boxes", "f"],
   ["/ui/transactions", "Changes", "history", "h"],
   ["/ui/workflowRequests", "Approvals", "circle-check", "w"],
+  ["/ui/access", "Users and rights", "users", "u"],
   ["/ui/staged", "Change list", "list-checks", "c"],
   ["/ui/bulk", "Bulk and CSV", "file-spreadsheet", "b"],
   ["/ui/events", "Events", "bell", "e"],
@@ -44,6 +46,10 @@ const belongs: Record<string, string> = {
   leases: "/ui/dhcp",
   macPools: "/ui/dhcp",
   clientClasses: "/ui/dhcp",
+  users: "/ui/access",
+  groups: "/ui/access",
+  accessRights: "/ui/access",
+  fleetRights: "/ui/access",
 }
 
 const helping = signal(false),
@@ -54,7 +60,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useKeys()
   useTheme()
   const here = place.value.path.length ? (belongs[place.value.path[0]] ?? "/ui/" + place.value.path[0]) : "/"
-  const main = places.slice(0, 4),
+  const why = useDenied(),
+    visible = places.filter(([to]) => !why(to.slice("/ui/".length))),
+    main = visible.slice(0, 4),
     pending = usePending()
   useEffect(() => {
     menu.value = false
@@ -137,7 +145,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <Account />
       </header>
       <nav class="side" aria-label="Navigation">
-        {places.map(([to, word, icon]) => (
+        {visible.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={17} />
             <span>{word}</span>
@@ -177,7 +185,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           }}
         >
           <nav class="more" aria-label="All pages">
-            {places.slice(4).map(([to, word, icon]) => (
+            {visible.slice(4).map(([to, word, icon]) => (
               <a
                 key={to}
                 href={to}

@@ -19,8 +19,10 @@ import {
   Trouble,
   When,
 } from "../parts/basics"
+import { AccessOf } from "../parts/access"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
+import { Grant, mayGrant } from "../parts/grant"
 import { Grid, type Column } from "../parts/grid"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
@@ -248,7 +250,8 @@ export function Table({
   const joins = path.includes("/") && c.m?.includes("P") && !can,
     below = path.includes("/"),
     may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
-  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)),
+  const grants = collection === "accessRights" && mayGrant()
+  const makes = can && !grants && (below ? may.add : session.value?.administrator || !people.test(path)),
     above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
   return (
@@ -311,7 +314,7 @@ export function Table({
           <Icon name="download" />
           CSV
         </a>
-        {makes && (
+        {(makes || grants) && (
           <Button icon="plus" primary onClick={() => setCreating(true)}>
             New
           </Button>
@@ -400,7 +403,8 @@ export function Table({
           )}
         </Preview>
       )}
-      {creating && can && (
+      {creating && grants && <GrantHere path={path} close={() => setCreating(false)} done={rows.reload} />}
+      {creating && can && !grants && (
         <Create
           path={path}
           makes={c}
@@ -413,6 +417,15 @@ export function Table({
       )}
     </>
   )
+}
+
+/** A new access right: of the user or group, or at the resource, that the path names. */
+function GrantHere({ path, close, done }: { path: string; close: () => void; done: () => void }) {
+  const above = path.includes("/") ? path.split("/").slice(0, 2).join("/") : null,
+    { data } = useResource(above)
+  if (above && !data) return null
+  const subject = data && ["User", "UserGroup"].includes(data.type) ? data : undefined
+  return <Grant subject={subject} on={subject ? undefined : data} close={close} done={done} />
 }
 
 /** Links an existing resource to the parent resource. */
@@ -588,6 +601,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [
     ["", "Fields"],
     ...subs.map((n): [string, string] => [n, collectionName(n)]),
+    ...(r.type === "User" ? [["access", "Access"] as [string, string]] : []),
     ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []),
     ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : []),
   ]
@@ -623,7 +637,13 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
           .
         </p>
       )}
-      {!below ? <Fields r={r} /> : <Below r={r} collection={collection} what={below} may={may} />}
+      {!below ? (
+        <Fields r={r} />
+      ) : below === "access" && r.type === "User" ? (
+        <AccessOf user={r.id} />
+      ) : (
+        <Below r={r} collection={collection} what={below} may={may} />
+      )}
       {editing && <Edit r={r} close={() => setEditing(false)} done={reload} />}
       {deleting && (
         <Delete

@@ -1,5 +1,9 @@
 // The screen for each path except the overview. All of them are in one file, which is loaded on first use (index.tsx).
+import { Empty, Head } from "../parts/basics"
+import { useDenied } from "../rights"
 import { place } from "../router"
+import { session } from "../session"
+import { UsersAndRights } from "./access"
 import { APIDocs } from "./apidocs"
 import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
@@ -17,8 +21,22 @@ import { Tokens } from "./tokens"
 
 export { APIDocs }
 
+/** Shown instead of a page that the user cannot use. */
+function NoAccess({ why }: { why: string }) {
+  return (
+    <>
+      <Head title="No access" />
+      <Empty title="You do not have permission to view this page.">
+        {why} <a href={`/ui/users/${session.value?.user.id}/access`}>What you may see and do</a>
+      </Empty>
+    </>
+  )
+}
+
 export function Screen() {
-  const [first, id, below] = place.value.path
+  const [first, id, below] = place.value.path,
+    why = useDenied()(first)
+  if (why && id === undefined) return <NoAccess why={why} />
   if (id === undefined)
     switch (first) {
       case "space":
@@ -41,6 +59,8 @@ export function Screen() {
         return <StagedChanges />
       case "bulk":
         return <Bulk />
+      case "access":
+        return <UsersAndRights />
       case "tokens":
         return <Tokens />
       case "docs":
