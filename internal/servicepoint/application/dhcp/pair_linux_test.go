@@ -379,9 +379,9 @@ func (p *pairLab) stored(i int) map[string]string {
 		p.t.Fatal(s.failed, s.damaged)
 	}
 	all := map[string]string{}
-	for _, one := range s.engine.table.slots {
-		if one.lease != nil && one.lease.state == dhcpdata.Leased && one.lease.expires > s.engine.clock.now() {
-			all[one.address.String()] = fmt.Sprintf("%x", one.lease.holder.hardware)
+	for l := range s.engine.table.all {
+		if l.state == dhcpdata.Leased && l.expires > s.engine.clock.now() {
+			all[l.address.String()] = fmt.Sprintf("%x", l.holder.hardware)
 		}
 	}
 	if err := s.Close(); err != nil {
