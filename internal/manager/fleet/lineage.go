@@ -16,8 +16,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A lineage describes the processes that have checked in as one node of a service point. A copy of a state directory has the identity of
-// the original: both machines show a valid certificate, and their processes check in alternately.
+// lineage describes the processes that have checked in as one node of a service point. A copy of a state directory has the identity of the
+// original: both machines show a valid certificate, and their processes check in alternately.
 type lineage struct {
 	// Processes are the latest ones; the one that checked in last is first.
 	Processes []process `json:"processes"`

@@ -6,8 +6,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// A rollback skips service points that have received another order meanwhile, and those without a known previous version. It does not wait
-// for them.
+// TestRollbackKeepsOtherOrders checks that a rollback skips service points that have received another order meanwhile, and those without a
+// known previous version. It does not wait for them.
 func TestRollbackKeepsOtherOrders(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 4)

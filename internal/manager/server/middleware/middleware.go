@@ -175,7 +175,8 @@ func (c *Chain) Reading(api API, handle Handle) http.Handler {
 	})
 }
 
-// The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
+// pagePolicy is the content security policy of the pages. It allows the style in the page, by its hash, and nothing else: no script, no
+// frame, no form.
 var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // securityHeaders are the headers of every response. Responses share the value slices, which must not be modified. Each slice is full,

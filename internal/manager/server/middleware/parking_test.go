@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A connection that was answered stands where it is until it is in nobody's way, and comes back then; where the manager ends meanwhile, or
-// just then, it ends, too.
+// TestParkedConnectionsComeBack checks that an answered connection returns to the server when the wait function permits it. If the manager
+// ends before that, or at the same time, the connection is closed.
 func TestParkedConnectionsComeBack(t *testing.T) {
 	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
 	if err != nil {
