@@ -80,19 +80,19 @@ func TestCopiesAreForgotten(t *testing.T) {
 		return last
 	}
 	turns("a1 b9/a1 a1 b9 a1")
-	now = now.Add(othersGone)
+	now = now.Add(othersSilentAfter)
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("at the end of the time it is %+v", l)
 	}
 	if now = now.Add(time.Second); !turns("b9") || l.Accepted != "a1" {
 		t.Errorf("the copy asks again: %+v", l)
 	}
-	now = now.Add(othersGone)
+	now = now.Add(othersSilentAfter)
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("the copy has asked: %+v", l)
 	}
 	now = now.Add(time.Second)
-	began = now.Add(-othersGone) // the manager was not running before
+	began = now.Add(-othersSilentAfter) // the manager was not running before
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("behind a start of the manager it is %+v", l)
 	}

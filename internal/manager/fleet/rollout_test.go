@@ -240,7 +240,7 @@ func TestRolloutInWaves(t *testing.T) {
 			}
 		}
 		h.act(t, id, "takeBack")
-		r = h.advanceUntil(t, id, RolloutTakenBack)
+		r = h.advanceUntil(t, id, RolloutRolledBack)
 		if r.Counts[memberWentBack] != 20 {
 			t.Errorf("taken back: %+v", r)
 		}
@@ -452,7 +452,7 @@ func TestRollbackWithManyLost(t *testing.T) {
 		}
 	}
 	h.now.pass(16 * time.Minute)
-	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
+	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberFailed] != 4 {
 		t.Errorf("taken back: %+v", r)
 	}
 }
@@ -466,7 +466,7 @@ func TestTakenBackWithoutReleases(t *testing.T) {
 	h.advance(t)
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
-	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 3 {
+	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 3 {
 		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
 	}
 	for at := range h.points {

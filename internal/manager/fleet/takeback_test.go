@@ -39,7 +39,7 @@ func TestRollbackKeepsOtherOrders(t *testing.T) {
 		if m := states[h.ids[3]]; m.State != memberGoingBack {
 			t.Errorf("the one that is to go back is %+v", m)
 		}
-		if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
+		if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
 			t.Errorf("it ends as %+v", r)
 		}
 	})

@@ -226,7 +226,7 @@ func TestAttackHashing(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIDoor)
+				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIInterface)
 				if err != nil && strings.Contains(err.Error(), "too many concurrent sign-ins") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
@@ -347,7 +347,7 @@ func TestAttackLockedAccount(t *testing.T) {
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(name, password string) (took time.Duration) {
 		began := time.Now()
-		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), authz.APIDoor)
+		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), authz.APIInterface)
 		if err == nil {
 			t.Errorf("%s is let in", name)
 		}

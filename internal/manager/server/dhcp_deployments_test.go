@@ -59,7 +59,7 @@ func (p *dhcpPlan) confirms(revision string) {
 	p.T.Helper()
 	id := p.instance(p.point).Text("applications.0.id")
 	application := checkin.Application{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0", ErrorConditions: []string{},
-		Content: revision, Contented: true}
+		Content: revision, ServesContent: true}
 	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1",
 		Variant: checkin.Fleet, ErrorConditions: []string{}, Applications: []checkin.Application{application}}}, p.certificate); status != 200 {
 		p.T.Fatalf("the check-in: %d %v", status, a)

@@ -32,6 +32,6 @@ func startConcurrent(t *testing.T) *apitest.API {
 // withWorkers begins the work of this package.
 func withWorkers(a *apitest.API) *apitest.API {
 	a.Work(history.NewKeeper(a.Store, a.Address.Sealer, slog.New(slog.DiscardHandler)).Run) // what it has chained may be pruned
-	a.Work(webhook.NewSender(a.Address, a.REST.Told, slog.New(slog.DiscardHandler), "Portolan/test").Run)
+	a.Work(webhook.NewSender(a.Address, a.REST.FeedEntry, slog.New(slog.DiscardHandler), "Portolan/test").Run)
 	return a
 }

@@ -37,7 +37,7 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 	for range 3 {
 		_, c := net.Pipe()
 		all = append(all, c)
-		p.giveBack(c)
+		p.returnConn(c)
 	}
 	<-asked
 	select {
@@ -68,7 +68,7 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 	} {
 		p, goOn, asked := begin()
 		theirs, c := net.Pipe()
-		p.giveBack(c)
+		p.returnConn(c)
 		<-asked
 		ends(p, goOn)
 		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
