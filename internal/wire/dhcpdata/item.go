@@ -24,6 +24,9 @@ type Server struct {
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// DUID is the identifier of the server in DHCPv6. It does not change if the server moves to another machine.
 	DUID Hex `json:"duid,omitempty"`
+	// Others are the ids of the other DHCP servers of the configuration, and OtherAddresses the addresses that identify them to clients.
+	Others         []int64      `json:"others,omitempty"`
+	OtherAddresses []netip.Addr `json:"otherAddresses,omitempty"`
 	// Snapshot requests all leases again: the server sends them when the number has grown.
 	Snapshot int64 `json:"snapshot,omitempty"`
 }

@@ -69,6 +69,28 @@ func (c *Content) ReservationOf(a netip.Addr, client string, hardware []byte) in
 	return n.byAddress[a][i].ID
 }
 
+// KnowsServer reports whether an address or a DUID identifies this server or another DHCP server of the configuration: one that is not a
+// stranger.
+func (c *Content) KnowsServer(a netip.Addr, duid []byte) bool {
+	return len(duid) > 0 && c.known[string(duid)] || a.IsValid() && c.known[string(a.AsSlice())]
+}
+
+// knownServers returns the addresses and DUIDs of this server and of those that its unit lists, as octets.
+func knownServers(s Server, pairs map[int64]Pair) map[string]bool {
+	all := map[string]bool{string(s.DUID): true}
+	for _, a := range slices.Concat(s.Addresses, s.OtherAddresses) {
+		all[string(a.AsSlice())] = true
+	}
+	for _, id := range s.Others {
+		all[string(DUIDOf(s.Configuration, id))] = true
+	}
+	for _, p := range pairs {
+		all[string(p.Endpoint.Addr().AsSlice())] = true
+		all[string(DUIDOf(s.Configuration, p.Partner))] = true
+	}
+	return all
+}
+
 // maxShared is the maximum number of addresses of a range that a pair divides anew. The halves of a larger range stay.
 const maxShared = 1 << 17
 

@@ -110,7 +110,7 @@ func checkHead(id int64, name string) error {
 func plain(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
 func (x Server) check() error {
-	for _, a := range x.Addresses {
+	for _, a := range slices.Concat(x.Addresses, x.OtherAddresses) {
 		if !plain(a) {
 			return fmt.Errorf("%s is not an address", a)
 		}

@@ -36,9 +36,6 @@ func (e *engine) tickPairs() {
 		}
 		p.reclaim(now)
 		p.report(now)
-		if p.link != nil {
-			p.link.keepAlive()
-		}
 		due := p.machine.IsNormal() && now-p.shared >= shareInterval
 		if due {
 			p.shared = now
