@@ -55,7 +55,7 @@ func (x *iscReader) entry(one statement) {
 	switch word := one.word(0); word {
 	case "lease":
 		l, err := lease4(one)
-		x.take(one, l, err)
+		x.addLease(one, l, err)
 	case "ia-na", "ia-ta", "ia-pd", "ia_na", "ia_ta", "ia_pd":
 		x.association(one, strings.TrimPrefix(strings.ReplaceAll(word, "_", "-"), "ia-"))
 	case "authoring-byte-order":
@@ -65,8 +65,8 @@ func (x *iscReader) entry(one statement) {
 	}
 }
 
-// take adds a lease, or the reason why it cannot be read.
-func (x *iscReader) take(one statement, l Lease, err error) {
+// addLease adds a lease, or the reason why it cannot be read.
+func (x *iscReader) addLease(one statement, l Lease, err error) {
 	if err == nil {
 		err = l.check()
 	}
@@ -184,7 +184,7 @@ func (x *iscReader) association(one statement, kind string) {
 		if kind == "ta" && l.State == Active {
 			l.State = Temporary
 		}
-		if x.take(s, l, err); l.Address.IsValid() {
+		if x.addLease(s, l, err); l.Address.IsValid() {
 			now = append(now, l.Address)
 		}
 	}
