@@ -1,8 +1,6 @@
 package dhcp
 
 import (
-	"bytes"
-
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -22,10 +20,7 @@ type restored struct {
 func (r *restored) perform(c *dhcpdata.Content, network int64, o dhcpdata.Order) {
 	e, now := r.e, r.e.clock.now()
 	l := restoredLease(c, network, o)
-	var before *lease
-	if s := e.table.slots[o.Address]; s != nil {
-		before = s.lease
-	}
+	before := e.table.lease(o.Address)
 	if before != nil && outlasts(before, l, now) {
 		r.add(o.ID, event(kindOf(before), now, o.ID, before), nil, func() {})
 		return
@@ -51,7 +46,7 @@ func (r *restored) perform(c *dhcpdata.Content, network int64, o dhcpdata.Order)
 	e.table.set(l.address, l)
 	e.renewals.forget(l)
 	r.add(o.ID, event(kind, now, o.ID, l), e.named(before, l), func() {
-		e.restore(l, before)
+		e.table.restore(l, before)
 		renewal()
 	})
 }
@@ -85,11 +80,11 @@ func kindOf(l *lease) dhcplease.Kind {
 // restoredLease returns the lease of an order.
 func restoredLease(c *dhcpdata.Content, network int64, o dhcpdata.Order) *lease {
 	x := o.Lease
-	h := &holder{client: x.Identity(o.Address.Is6()), hardwareType: x.HardwareType, hardware: bytes.Clone(x.Hardware),
-		clientID: bytes.Clone(x.ClientID), hostName: x.HostName, vendor: bytes.Clone(x.VendorClass)}
+	h := &holder{client: x.Identity(o.Address.Is6()), hardwareType: x.HardwareType, hardware: string(x.Hardware),
+		clientID: string(x.ClientID), hostName: x.HostName, vendor: string(x.VendorClass)}
 	add := func(code byte, data []byte) {
 		if len(data) > 0 && len(h.relay)+2+len(data) <= 255 {
-			h.relay = append(append(h.relay, code, byte(len(data))), data...)
+			h.relay += string([]byte{code, byte(len(data))}) + string(data)
 		}
 	}
 	if o.Address.Is6() {
@@ -106,7 +101,7 @@ func restoredLease(c *dhcpdata.Content, network int64, o dhcpdata.Order) *lease 
 	if x.Abandoned {
 		l.state = dhcpdata.Abandoned
 	} else {
-		l.reservation = c.ReservationOf(o.Address, h.client, h.hardware)
+		l.reservation = c.ReservationOf(o.Address, h.client, []byte(h.hardware))
 	}
 	return l
 }
