@@ -117,7 +117,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 	if failed != nil {
 		return nil, nil, failed
 	}
-	e.names = names
+	e.names, names.notify = names, e.observer.notice
 	if o.times == nil {
 		o.times = &times{time.Now, bootTime}
 	}
