@@ -5,6 +5,7 @@ import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
+import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
@@ -30,6 +31,7 @@ const parts: [below: string, label: string][] = [
   ["map", "Map"],
   ["dhcp", "DHCP"],
   ["ranges", "Ranges"],
+  ["figures", "Figures"],
   ["deploymentOptions", "Options"],
   ["deploymentRoles", "Roles"],
   ["signing", "Keys"],
@@ -139,6 +141,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
         <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} />
       ) : below === "dhcp" ? (
         <NetworkDHCP r={r} may={may} drop={dropped} dropped={() => setDropped(null)} />
+      ) : below === "figures" ? (
+        <Figures object={"networks/" + id} />
       ) : below === "fields" ? (
         <Fields r={r} />
       ) : below ? (

@@ -15,6 +15,7 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/manager/figures"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server/middleware"
 )
@@ -26,6 +27,10 @@ type API struct {
 	Identity *identity.Service
 	// Status returns the status of the manager. Its type is a component of the OpenAPI document.
 	Status func(ctx context.Context) (any, error)
+	// Figures are the figures over time; nil without them. SeesServicePoint returns an error if a user does not see a service point.
+	Figures          figures.Store
+	SeesServicePoint ServicePointCheck
+	trends           trends
 	// Sample is a value of the type that Status returns.
 	Sample any
 	Log    *slog.Logger
@@ -34,9 +39,10 @@ type API struct {
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
+		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath(), a.figuresDeclaration(), a.forecastDeclaration()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{}}}
+			"DhcpExplanation": dhcppublish.Explanation{},
+			"Figures":         Figures{}, "SpaceForecast": SpaceForecast{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -109,7 +115,7 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == tokensPath ||
+	return at == statusPath || at == explainPath || at == figuresPath || at == forecastPath || at == tokensPath ||
 		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
