@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -39,10 +40,11 @@ type API struct {
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath(), a.figuresDeclaration(), a.forecastDeclaration()),
+		Paths: append(append(a.tokenPaths(), a.preferencePaths()...), a.statusPath(), a.explanationPath(), a.figuresDeclaration(),
+			a.forecastDeclaration()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{},
-			"Figures":         Figures{}, "SpaceForecast": SpaceForecast{}}}
+			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}, "Figures": Figures{},
+			"SpaceForecast": SpaceForecast{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -114,9 +116,14 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
+	if slices.Contains([]string{statusPath, explainPath, tokensPath, preferencesPath, figuresPath, forecastPath}, at) {
+		return true
+	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == figuresPath || at == forecastPath || at == tokensPath ||
-		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
+	if !below {
+		id, below = strings.CutPrefix(at, preferencesPath+"/")
+	}
+	return below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.
