@@ -62,7 +62,14 @@ export function valueText(value: number, unit: string): string {
     const i = value < 1 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10))
     return (value / 2 ** (10 * i)).toFixed(i ? 1 : 0) + " " + ["B", "KiB", "MiB", "GiB", "TiB"][i]
   }
-  const text = value === 0 ? "0" : value < 0.01 ? value.toPrecision(1) : value < 10 ? String(+value.toFixed(2)) : String(Math.round(value))
+  const text =
+    value === 0
+      ? "0"
+      : value < 0.01
+        ? value.toPrecision(1)
+        : value < 10
+          ? String(+value.toFixed(2))
+          : String(Math.round(value))
   return unit === "perSecond" ? text + "/s" : text
 }
 

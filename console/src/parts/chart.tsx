@@ -20,7 +20,14 @@ function colour(of: HTMLElement, property: string): string {
 const lineName = (m: Metric, name: string) => words(name || m.title)
 
 /** The canvas of a metric. uPlot is loaded with the first chart. */
-function Canvas({ metric, step, bars, height, from, to }: {
+function Canvas({
+  metric,
+  step,
+  bars,
+  height,
+  from,
+  to,
+}: {
   metric: Metric
   step: number
   bars?: boolean
@@ -49,7 +56,12 @@ function Canvas({ metric, step, bars, height, from, to }: {
       if (ended) return
       const ink = colour(box, "muted"),
         line = colour(box, "line")
-      const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui" }
+      const axis = {
+        stroke: ink,
+        grid: { stroke: line, width: 1 },
+        ticks: { stroke: line, width: 1 },
+        font: "12px system-ui",
+      }
       const plot = new Plot(
         {
           width: Math.max(200, box.clientWidth),
@@ -61,7 +73,12 @@ function Canvas({ metric, step, bars, height, from, to }: {
             y: { range: (_, _low, high) => [0, metric.unit === "ratio" ? 1 : high > 0 ? high * 1.1 : 1] },
           },
           axes: [
-            { ...axis, values: "{HH}:{mm}", ...(to - from > 2 * 86_400 ? { values: "{D} {MMM}" } : {}), space: 60 },
+            {
+              ...axis,
+              values: "{HH}:{mm}",
+              ...(to - from > 2 * 86_400 ? { values: "{D} {MMM}" } : {}),
+              space: to - from > 2 * 86_400 ? Math.max(60, (box.clientWidth * 86_400) / (to - from)) : 60,
+            },
             { ...axis, size: 64, values: (_, all) => all.map(v => valueText(v, metric.unit)) },
           ],
           series: [
@@ -72,7 +89,10 @@ function Canvas({ metric, step, bars, height, from, to }: {
                 stroke,
                 width: 1.5,
                 points: { show: false },
-                fill: metric.lines.length === 1 || bars ? stroke.replace("rgb(", "rgba(").replace(")", ", .18)") : undefined,
+                fill:
+                  metric.lines.length === 1 || bars
+                    ? stroke.replace("rgb(", "rgba(").replace(")", ", .18)")
+                    : undefined,
                 ...(bars ? { paths: Plot.paths.bars!({ size: [0.8, 40], align: 1 }) } : {}),
               }
             }),
@@ -98,7 +118,9 @@ function Canvas({ metric, step, bars, height, from, to }: {
       const s = summary(l)
       return (
         lineName(metric, l.name) +
-        (s ? `: last ${valueText(s.last, metric.unit)}, mean ${valueText(s.mean, metric.unit)}, highest ${valueText(s.max, metric.unit)}` : "")
+        (s
+          ? `: last ${valueText(s.last, metric.unit)}, mean ${valueText(s.mean, metric.unit)}, highest ${valueText(s.max, metric.unit)}`
+          : "")
       )
     })
     .join("; ")
@@ -106,7 +128,15 @@ function Canvas({ metric, step, bars, height, from, to }: {
 }
 
 /** A chart of a metric with a legend. The same values are in a table that can be opened. */
-export function Chart({ metric, step, bars, height = 180, from, to, heading = true }: {
+export function Chart({
+  metric,
+  step,
+  bars,
+  height = 180,
+  from,
+  to,
+  heading = true,
+}: {
   metric: Metric
   step: number
   bars?: boolean
@@ -123,7 +153,14 @@ export function Chart({ metric, step, bars, height = 180, from, to, heading = tr
           <b>{metric.title}</b> <span class="muted small">{metric.description}</span>
         </figcaption>
       )}
-      <Canvas metric={metric} step={step} bars={bars} height={height} from={Date.parse(from) / 1000} to={Date.parse(to) / 1000} />
+      <Canvas
+        metric={metric}
+        step={step}
+        bars={bars}
+        height={height}
+        from={Date.parse(from) / 1000}
+        to={Date.parse(to) / 1000}
+      />
       <ul class="legend">
         {metric.lines.map((l, i) => {
           const s = summary(l)
@@ -131,7 +168,9 @@ export function Chart({ metric, step, bars, height = 180, from, to, heading = tr
             <li key={l.name}>
               <span class="dot" style={{ background: `var(--${colours[i % colours.length]})` }} />
               {lineName(metric, l.name)} {s && <b class="num">{valueText(s.last, metric.unit)}</b>}
-              {s && metric.unit === "perSecond" && !bars && <span class="muted"> max {valueText(s.max, metric.unit)}</span>}
+              {s && metric.unit === "perSecond" && !bars && (
+                <span class="muted"> · max {valueText(s.max, metric.unit)}</span>
+              )}
             </li>
           )
         })}
@@ -200,7 +239,9 @@ export function Figures({ object, metrics }: { object: string; metrics?: string[
       ) : !data ? (
         <Loading what="figures" />
       ) : !data.metrics.length ? (
-        <p class="muted">No figures in this period yet. They are measured every minute, and those of networks every five minutes.</p>
+        <p class="muted">
+          No figures in this period yet. They are measured every minute, and those of networks every five minutes.
+        </p>
       ) : (
         data.metrics.map(m => <Chart key={m.name} metric={m} step={data.step} from={data.from} to={data.to} />)
       )}
