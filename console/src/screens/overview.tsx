@@ -6,6 +6,7 @@ import { useData } from "../data"
 import { useFigures, valueText, type Metric } from "../figures"
 import { Icon } from "../icons"
 import { To } from "../links"
+import { Waiting } from "../parts/approvals"
 import { Button, counted, Dialog, Empty, Head, Loading, number, State, Trouble, Use, When } from "../parts/basics"
 import { Chart } from "../parts/chart"
 import { useEvery } from "../parts/leases"
@@ -19,6 +20,7 @@ import { useLast } from "./generic"
 
 /** The cards of the overview, in their order without a choice: key, title, and the card. */
 const cards: [key: string, title: string, card: (o: { c: number | null }) => JSX.Element | null][] = [
+  ["approvals", "Waiting for approval", Waiting],
   ["fullest", "Fullest networks", ({ c }) => (c === null ? <Networks /> : <Fullest c={c} />)],
   ["zones", "Your zones", ({ c }) => (c === null ? <Zones /> : null)],
   ["alarms", "Alarms", Alarms],

@@ -390,6 +390,22 @@ func (a *API) ancestorCollections(c *Collection) (r store.Surroundings) {
 	return r
 }
 
+// Above reports whether resources of the collection named above may contain resources of c, at any depth.
+func (a *API) Above(c *Collection, above string) bool {
+	seen := map[string]bool{}
+	for waiting := slices.Clone(c.Parents); len(waiting) > 0; waiting = waiting[1:] {
+		name := waiting[0]
+		if name == above {
+			return true
+		}
+		if parent := a.byName[name]; parent != nil && !seen[name] {
+			seen[name] = true
+			waiting = append(waiting, parent.Parents...)
+		}
+	}
+	return false
+}
+
 // inlineMembers returns the body members that are shown where references are inlined, by type.
 func (a *API) inlineMembers() map[string]string {
 	members := map[string]string{}
