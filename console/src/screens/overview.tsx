@@ -84,11 +84,12 @@ export function Overview() {
 function Choose({ keys, close }: { keys: string[]; close: () => void }) {
   const [list, setList] = useState([...keys, ...cards.map(x => x[0]).filter(k => !keys.includes(k))]),
     [shown, setShown] = useState(new Set(keys))
-  const move = (i: number, by: number) => {
-    const next = [...list]
-    next.splice(i + by, 0, ...next.splice(i, 1))
-    setList(next)
-  }
+  const move = (i: number, by: number) =>
+    setList(before => {
+      const next = [...before]
+      next.splice(i + by, 0, ...next.splice(i, 1))
+      return next
+    })
   return (
     <Dialog title="Cards of the overview" close={close}>
       <ul class="plain-list card-choice">
@@ -101,10 +102,13 @@ function Choose({ keys, close }: { keys: string[]; close: () => void }) {
                   type="checkbox"
                   checked={shown.has(k)}
                   onChange={e => {
-                    const next = new Set(shown)
-                    if (e.currentTarget.checked) next.add(k)
-                    else next.delete(k)
-                    setShown(next)
+                    const on = e.currentTarget.checked
+                    setShown(before => {
+                      const next = new Set(before)
+                      if (on) next.add(k)
+                      else next.delete(k)
+                      return next
+                    })
                   }}
                 />{" "}
                 {title}

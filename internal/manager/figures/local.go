@@ -47,6 +47,7 @@ const Interval = time.Minute
 // maximum.
 const (
 	namePrefix     = "portolan_figure_"
+	nameLabel      = "__name__"
 	objectLabel    = "object"
 	byLabel        = "by"
 	aggregateLabel = "aggregate"
@@ -109,7 +110,7 @@ func Open(dir string, o LocalOptions) (*Local, error) {
 		if err != nil {
 			o.Log.Error("figures unreadable, starting without them", "folder", at, "error", err)
 			aside := fmt.Sprintf("%s.damaged-%d", at, o.Now().Unix())
-			if err := os.Rename(at, aside); err != nil {
+			if err := os.Rename(at, aside); err != nil { //nolint:gosec // below the data directory
 				return nil, errors.Join(fmt.Errorf("setting damaged figures aside: %w", err), l.Close())
 			}
 			c.n.Store(0)
@@ -193,7 +194,7 @@ func (l *Local) add(a storage.Appender, name labels.Labels, at int64, value floa
 
 // labelsOf returns the labels of a series.
 func labelsOf(metric, object, by, aggregate string) labels.Labels {
-	all := []string{labels.MetricName, namePrefix + metric, objectLabel, object}
+	all := []string{nameLabel, namePrefix + metric, objectLabel, object}
 	if by != "" {
 		all = append(all, byLabel, by)
 	}
@@ -265,7 +266,7 @@ func (l *Local) read(ctx context.Context, at int, from, until int64, q Query, st
 	var samples chunkenc.Iterator
 	for set.Next() {
 		name := set.At().Labels()
-		metric := strings.TrimPrefix(name.Get(labels.MetricName), namePrefix)
+		metric := strings.TrimPrefix(name.Get(nameLabel), namePrefix)
 		if len(q.Metrics) > 0 && !slices.Contains(q.Metrics, metric) || order(metric) < 0 {
 			continue
 		}

@@ -21,7 +21,8 @@ type clock struct{ now time.Time }
 
 func open(t *testing.T, dir string, c *clock) *Local {
 	t.Helper()
-	l, err := Open(dir, LocalOptions{Series: 100, Bytes: 1 << 30, Now: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler)})
+	l, err := Open(dir, LocalOptions{Series: 100, Bytes: 1 << 30, Now: func() time.Time { return c.now },
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (l *Local) rollUpPart(ctx context.Context, at int, from, end int64) (err er
 // rollUpSeries appends the steps of a series: the mean, and of the finest level also the maximum of a rate.
 func (l *Local) rollUpSeries(a storage.Appender, name labels.Labels, samples chunkenc.Iterator, at int, step int64) error {
 	peak := name.Get(aggregateLabel) == maximum
-	split, peakName := at == 1 && hasPeak(strings.TrimPrefix(name.Get(labels.MetricName), namePrefix)), name
+	split, peakName := at == 1 && hasPeak(strings.TrimPrefix(name.Get(nameLabel), namePrefix)), name
 	if split {
 		peakName = labels.NewBuilder(name).Set(aggregateLabel, maximum).Labels()
 	}

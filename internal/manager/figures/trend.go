@@ -33,7 +33,7 @@ func (l *Local) Trends(ctx context.Context, metric string, since time.Time) (map
 	}
 	defer func() { _ = r.Close() }()
 	all := map[string]Trend{}
-	set := r.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, namePrefix+metric))
+	set := r.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, nameLabel, namePrefix+metric))
 	var samples chunkenc.Iterator
 	for set.Next() {
 		samples = set.At().Iterator(samples)

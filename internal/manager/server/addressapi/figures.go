@@ -151,11 +151,11 @@ func (a *API) showFigures(w http.ResponseWriter, r *family.Request) error {
 			return err
 		}
 	default:
-		point := ""
-		if answer.Name, point, err = a.figureResource(r.Context(), callerOf(r), q.collection, q.id); err != nil {
+		name, point, err := a.figureResource(r.Context(), callerOf(r), q.collection, q.id)
+		if err != nil {
 			return err
 		}
-		if point != "" { // what its service point counts
+		if answer.Name = name; point != "" { // what its service point counts
 			objects = append(objects, figures.ServicePoints+"/"+point)
 		}
 	}
@@ -230,7 +230,7 @@ func (a *API) figureResource(ctx context.Context, caller resource.Caller, collec
 		var body struct {
 			ServicePoint string `json:"servicePoint"`
 		}
-		if err := json.Unmarshal([]byte(full.Body), &body); err != nil {
+		if err := json.Unmarshal(full.Body, &body); err != nil {
 			return fmt.Errorf("reading server %d: %w", id, err)
 		}
 		point = body.ServicePoint

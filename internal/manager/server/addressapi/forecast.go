@@ -103,8 +103,8 @@ func (a *API) showForecast(w http.ResponseWriter, r *family.Request) error {
 	byShare, byTime := []ForecastNetwork{}, []ForecastNetwork{}
 	for object, t := range all {
 		one := ForecastNetwork{Utilization: t.Last, PerDay: t.PerDay}
-		text := ""
-		one.Collection, text, _ = strings.Cut(object, "/")
+		collection, text, _ := strings.Cut(object, "/")
+		one.Collection = collection
 		if one.ID, err = strconv.ParseInt(text, 10, 64); err != nil {
 			continue
 		}
