@@ -25,7 +25,8 @@ func TestPureParts(t *testing.T) {
 		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as pattern from "./pattern"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
-			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs"}})
+			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs",
+			"uplot": "./npm/uplot/dist/uPlot.esm.js"}})
 	if len(r.Errors) > 0 {
 		t.Fatal(r.Errors)
 	}

@@ -1074,6 +1074,19 @@ export type FailoverAPIService = {
   userDefinedFields: any
 }
 
+/**  */
+export type Figures = {
+  id: number
+  type: "Figures"
+  name: string | null
+  _links?: Links
+  from: string
+  metrics: any[]
+  object: string
+  step: number
+  to: string
+}
+
 /** FirewallService sets the traffic that the machine accepts. */
 export type FirewallService = {
   id: number
@@ -2859,6 +2872,17 @@ export type ServerPatchApplication = {
   patch?: Ref | null
   userDefinedFields: any
   version: string | null
+}
+
+/**  */
+export type SpaceForecast = {
+  id: number
+  type: "SpaceForecast"
+  name: string | null
+  _links?: Links
+  filling: any[]
+  fullest: any[]
+  since: string
 }
 
 /** StartOfAuthority sets the contents of the SOA records of zones. Its value is a list of eight: time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum. A null entry means the default. */

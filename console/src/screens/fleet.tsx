@@ -20,6 +20,7 @@ import {
   When,
   words,
 } from "../parts/basics"
+import { Figures } from "../parts/chart"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { FilterForm } from "../parts/tools"
@@ -485,6 +486,10 @@ export function ServicePoint({ id }: { id: string }) {
               ))}
             </ul>
           )}
+        </section>
+        <section class="card">
+          <h2>Figures</h2>
+          <Figures object={"servicePoints/" + p.id} />
         </section>
         <section class="card">
           <h2>Timeline</h2>

@@ -6,6 +6,7 @@ import { Icon } from "../icons"
 import { kind, To } from "../links"
 import { Button, counted, Empty, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
 import { Assign } from "../parts/assign"
+import { Figures } from "../parts/chart"
 import { Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
@@ -32,6 +33,7 @@ const parts: [below: string, label: string][] = [
   ["map", "Map"],
   ["dhcp", "DHCP"],
   ["ranges", "Ranges"],
+  ["figures", "Figures"],
   ["deploymentOptions", "Options"],
   ["deploymentRoles", "Roles"],
   ["signing", "Keys"],
@@ -141,6 +143,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
         <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} />
       ) : below === "dhcp" ? (
         <NetworkDHCP r={r} may={may} drop={dropped} dropped={() => setDropped(null)} />
+      ) : below === "figures" ? (
+        <Figures object={"networks/" + id} />
       ) : below === "fields" ? (
         <Fields r={r} />
       ) : below ? (

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -15,6 +16,7 @@ import (
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/manager/figures"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server/middleware"
 )
@@ -26,6 +28,10 @@ type API struct {
 	Identity *identity.Service
 	// Status returns the status of the manager. Its type is a component of the OpenAPI document.
 	Status func(ctx context.Context) (any, error)
+	// Figures are the figures over time; nil without them. SeesServicePoint returns an error if a user does not see a service point.
+	Figures          figures.Store
+	SeesServicePoint ServicePointCheck
+	trends           trends
 	// Sample is a value of the type that Status returns.
 	Sample any
 	Log    *slog.Logger
@@ -34,9 +40,11 @@ type API struct {
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(append(a.tokenPaths(), a.preferencePaths()...), a.statusPath(), a.explanationPath()),
+		Paths: append(append(a.tokenPaths(), a.preferencePaths()...), a.statusPath(), a.explanationPath(), a.figuresDeclaration(),
+			a.forecastDeclaration()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}}}
+			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}, "Figures": Figures{},
+			"SpaceForecast": SpaceForecast{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -108,7 +116,7 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
-	if at == statusPath || at == explainPath || at == tokensPath || at == preferencesPath {
+	if slices.Contains([]string{statusPath, explainPath, tokensPath, preferencesPath, figuresPath, forecastPath}, at) {
 		return true
 	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")
