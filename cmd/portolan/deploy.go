@@ -136,7 +136,7 @@ func readObject(file string) (text json.RawMessage, err error) {
 		in = f
 	}
 	if err := json.NewDecoder(in).Decode(&text); err != nil {
-		return nil, usageError{fmt.Errorf("reading %s: %w", file, err)}
+		return nil, usageError{fmt.Errorf("read %s: %w", file, err)}
 	}
 	return text, nil
 }

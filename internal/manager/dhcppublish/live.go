@@ -317,7 +317,7 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 				}
 				points, err := l.deployOne(tx, d.what)
 				if err != nil {
-					return fmt.Errorf("deploying the change of resource %d: %w", d.what, err)
+					return fmt.Errorf("deploy the change of resource %d: %w", d.what, err)
 				}
 				wake = append(wake, points...)
 			}

@@ -134,7 +134,7 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 		}
 		key, err = aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], fmt.Append(nil, "sealing key ", id))
 		if err != nil {
-			return nil, false, fmt.Errorf("sealing key %d: %w", id, err)
+			return nil, false, fmt.Errorf("decrypt sealing key %d: %w", id, err)
 		}
 		return key, i == 0, nil
 	}

@@ -38,7 +38,7 @@ func (m *Manager) Close() error {
 	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took
 	defer done()
 	if err := m.Fleet.WritePresence(writing, true); err != nil {
-		errs = append(errs, fmt.Errorf("writing presence: %w", err))
+		errs = append(errs, fmt.Errorf("write presence: %w", err))
 	}
 	errs = append(errs, m.Store.Close())
 	if err := m.chain.Traces.Close(ctx); err != nil { // an unreachable collector must not prevent the shutdown
