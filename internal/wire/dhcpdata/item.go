@@ -176,13 +176,12 @@ type Pair struct {
 	Endpoint    netip.AddrPort `json:"endpoint"`
 	// PartnerKey is the SHA-256 of the public key that the partner must have; empty while it is not known.
 	PartnerKey Hex `json:"partnerKey,omitempty"`
-	// MCLT, Override, MaxResponseDelay and AutoPartnerDown are in seconds. Split is the share of the primary of 256.
+	// MCLT, Override and MaxResponseDelay are in seconds. Split is the share of the primary of 256.
 	MCLT              uint32 `json:"mclt"`
 	Split             int    `json:"split"`
 	Override          uint32 `json:"override"`
 	MaxUnackedUpdates uint32 `json:"maxUnackedUpdates,omitempty"`
 	MaxResponseDelay  uint32 `json:"maxResponseDelay,omitempty"`
-	AutoPartnerDown   uint32 `json:"autoPartnerDown,omitempty"`
 	// PartnerDown is true if an operator declared that the partner does not run. Declaration numbers the declarations.
 	PartnerDown bool  `json:"partnerDown,omitempty"`
 	Declaration int64 `json:"declaration,omitempty"`

@@ -82,21 +82,25 @@ func knownServers(s Server, pairs map[int64]Pair) map[string]bool {
 	return all
 }
 
-// maxShared is the maximum number of addresses of a range that a pair divides anew. The halves of a larger range stay.
+// maxShared is the maximum number of addresses of a range that a pair counts and divides anew. In a larger range a server gives addresses
+// when its partner has none left.
 const maxShared = 1 << 17
 
-// SharedPools returns the ranges of the network of a pair whose addresses can be divided anew.
-func (c *Content) SharedPools(network int64) (ids []int64) {
+// SharedPools returns the ranges of the network of a pair: those whose addresses can be divided anew, and the larger ones.
+func (c *Content) SharedPools(network int64) (ids, large []int64) {
 	n := c.networks[network]
 	if n == nil {
-		return nil
+		return nil, nil
 	}
 	for _, p := range n.pools {
-		if size := p.length(); size > 0 && size <= maxShared {
+		switch size := p.length(); {
+		case size > maxShared:
+			large = append(large, p.ID)
+		case size > 0:
 			ids = append(ids, p.ID)
 		}
 	}
-	return ids
+	return ids, large
 }
 
 // length returns the number of addresses or prefixes of a range.

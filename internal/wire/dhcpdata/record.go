@@ -260,8 +260,6 @@ func (x Pair) check() error {
 		return fmt.Errorf("the split %d is not between 0 and 256", x.Split)
 	case len(x.PartnerKey) != 0 && len(x.PartnerKey) != 32:
 		return fmt.Errorf("the key of the partner of the pair %d has %d octets", x.ID, len(x.PartnerKey))
-	case x.AutoPartnerDown != 0:
-		return fmt.Errorf("the pair %d enters PARTNER-DOWN by itself, which the server does not support", x.ID)
 	case x.MCLT == 0 || x.MCLT == math.MaxUint32:
 		return fmt.Errorf("the maximum client lead time is %d", x.MCLT)
 	}

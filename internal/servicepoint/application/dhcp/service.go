@@ -109,7 +109,7 @@ func (s *service) open(dir string) error {
 		s.log.Error("lease journal damaged", "error", s.damaged)
 	}
 	s.engine.id = id
-	s.log.Info("leases read", "addresses", len(s.engine.table.slots), "millis", time.Since(started).Milliseconds())
+	s.log.Info("leases read", "addresses", s.engine.table.slots.used, "millis", time.Since(started).Milliseconds())
 	s.reports = newReports(s.engine, id)
 	return nil
 }
