@@ -185,7 +185,7 @@ func TrustRoot(stateDir, file string) error {
 		return nil
 	}
 	if known, e := os.ReadFile(filepath.Join(dir, trusted)); e == nil && !bytes.Equal(known, given) {
-		return fmt.Errorf("this service point trusts another root of releases already: remove %s to have it trust that of %s", dir, file)
+		return fmt.Errorf("this service point already trusts another release root: remove %s to trust that of %s", dir, file)
 	}
 	if err := release.CheckRoot(given); err != nil {
 		return err

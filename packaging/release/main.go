@@ -179,7 +179,7 @@ func versionOf(given string) (string, error) {
 	if given == "" {
 		tag, err := output("git", "describe", "--tags", "--exact-match")
 		if err != nil {
-			return "", errors.New("no tag is checked out: give -version")
+			return "", errors.New("no tag is checked out: set -version")
 		}
 		given = tag
 	}
