@@ -179,7 +179,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	// The interval between polls is long because each poll costs processor time.
 	for deadline := start.Add(3 * time.Minute); len(simulation.Changes(start)) < fleetSize; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points know of the order", len(simulation.Changes(start)), fleetSize)
+			return fmt.Errorf("only %d of %d service points received the order", len(simulation.Changes(start)), fleetSize)
 		}
 	}
 	all := simulation.Changes(start)

@@ -135,13 +135,13 @@ func (f *feedReader) event(kind, id string, data []byte) error {
 	case "change":
 		var one Change
 		if err := json.Unmarshal(data, &one); err != nil {
-			return fmt.Errorf("reading a change: %w", err)
+			return fmt.Errorf("read a change: %w", err)
 		}
 		f.changes = append(f.changes, one)
 	case "transaction":
 		t := FeedTransaction{Position: id, Changes: f.changes}
 		if err := json.Unmarshal(data, &t); err != nil {
-			return fmt.Errorf("reading a transaction: %w", err)
+			return fmt.Errorf("read a transaction: %w", err)
 		}
 		if err := f.fn(t); err != nil {
 			return &callbackError{err}

@@ -54,7 +54,7 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 	defer func() { _ = rs.Body.Close() }()
 	data, err := io.ReadAll(rs.Body)
 	if err != nil {
-		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+		return fmt.Errorf("read the answer of %s %s: %w", method, path, err)
 	}
 	if rs.StatusCode >= 400 {
 		return refusal(rs, data)
@@ -63,7 +63,7 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 		return nil
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+		return fmt.Errorf("read the answer of %s %s: %w", method, path, err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (c *Client) ask(ctx context.Context, method, path string, header map[string
 	if body != nil && !given {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the request: %w", err)
+			return nil, fmt.Errorf("encode the request: %w", err)
 		}
 		reader = bytes.NewReader(data)
 	}
@@ -185,7 +185,7 @@ func (c *Client) IDs(ctx context.Context, collection, filter string, limit int) 
 	for _, text := range page.Data {
 		var one Head
 		if err := json.Unmarshal(text, &one); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", collection, err)
+			return nil, fmt.Errorf("read %s: %w", collection, err)
 		}
 		ids = append(ids, one.ID)
 	}

@@ -45,7 +45,7 @@ func (c *Client) CreateWithContent(ctx context.Context, collection, name string,
 		err = w.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("reading the file: %w", err)
+		return fmt.Errorf("read the file: %w", err)
 	}
 	if n > MaxContent {
 		return fmt.Errorf("%s is larger than 100 MiB, the most that is sent", name)

@@ -49,6 +49,9 @@ func matches(output, want string) bool {
 	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(output)
 }
 
+// assignment matches a command that only sets a variable of the shell.
+var assignment = regexp.MustCompile(`^[A-Z]+=\$\([^()]*\)$`)
+
 // TestDocs runs the commands of each page in order, on a manager of its own, and compares their output with the page.
 func TestDocs(t *testing.T) {
 	t.Parallel()
@@ -71,7 +74,7 @@ func TestDocs(t *testing.T) {
 			t.Parallel()
 			m := serve(t, "")
 			m.at()
-			dir := t.TempDir()
+			dir, assigned := t.TempDir(), ""
 			for _, s := range all {
 				if name, ok := strings.CutPrefix(s.command, "cat "); ok && !strings.Contains(name, " ") { // a file that the page shows
 					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.want), 0o600); err != nil {
@@ -79,7 +82,7 @@ func TestDocs(t *testing.T) {
 					}
 					continue
 				}
-				c := exec.Command("sh", "-c", s.command)
+				c := exec.Command("sh", "-c", assigned+s.command)
 				c.Dir = dir
 				c.Env = m.environment("PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
 					"TOKEN="+m.token, "DATA="+m.where[1])
@@ -89,6 +92,9 @@ func TestDocs(t *testing.T) {
 				}
 				if !matches(string(out), s.want) {
 					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.want)
+				}
+				if assignment.MatchString(s.command) { // later commands of the page see the variable
+					assigned += s.command + "\n"
 				}
 			}
 			m.check()

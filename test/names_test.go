@@ -63,7 +63,8 @@ func TestDocComments(t *testing.T) {
 			t.Errorf("%s: the comment does not begin with %s: %.40q", set.Position(name.Pos()), name.Name, text)
 		}
 	}
-	for _, root := range []string{"../internal", "../cmd", "../client", "../clients", "../console", "../packaging", "../bench", "../test", "../tools"} {
+	for _, root := range []string{"../internal", "../cmd", "../client", "../clients", "../console", "../packaging", "../bench", "../test",
+		"../tools"} {
 		if err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.Contains(path, "node_modules") {
 				return err

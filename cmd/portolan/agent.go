@@ -37,7 +37,7 @@ type agentCommand struct {
 	ProbeInterval         time.Duration   `help:"The interval between network probes." default:"10s"`
 	Engine                string          `help:"The name server: portolan, or bind. With bind, Portolan writes the configuration and zone files of BIND." enum:"portolan,bind" default:"portolan"`
 	bindFlags
-	NetworkNamespace map[string]string `help:"The network namespace that an application runs in, as ip netns names it, such as dhcp-service=lan. Needs root on Linux." placeholder:"APPLICATION=NAME"`
+	NetworkNamespace map[string]string `help:"The network namespace (ip netns) of an application, such as dhcp-service=lan. Requires root on Linux." placeholder:"APPLICATION=NAME"`
 	UpdateTrial      time.Duration     `help:"The time for a new release to become healthy. After it, the agent returns to the previous release." default:"3m"`
 	UpdateRoot       string            `help:"The trusted root of the release repository, a file root.json. Default: the manager's root at the first update." type:"existingfile" placeholder:"FILE"`
 }
@@ -88,7 +88,7 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	if c.RegistrationKeyFile != "" {
 		text, err := os.ReadFile(c.RegistrationKeyFile)
 		if err != nil {
-			return usageError{fmt.Errorf("reading the registration key: %w", err)}
+			return usageError{fmt.Errorf("read the registration key: %w", err)}
 		}
 		key = strings.TrimSpace(string(text))
 	}
@@ -175,7 +175,7 @@ func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
 		}
 		text, err := os.ReadFile(c.HTTPProxyPasswordFile)
 		if err != nil {
-			return t, fmt.Errorf("reading the proxy's password: %w", err)
+			return t, fmt.Errorf("read the proxy's password: %w", err)
 		}
 		u.User = url.UserPassword(u.User.Username(), strings.TrimRight(string(text), "\r\n"))
 	}

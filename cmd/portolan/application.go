@@ -57,11 +57,11 @@ func (f *bindFlags) args() []string {
 // Run runs an application until the service point ends it.
 func (c *applicationCommand) Run(s *session) error {
 	if err := noNewPrivileges(); err != nil {
-		return fmt.Errorf("giving up privileges: %w", err)
+		return fmt.Errorf("drop privileges: %w", err)
 	}
 	state, err := enterData()
 	if err != nil {
-		return fmt.Errorf("opening the folder for data: %w", err)
+		return fmt.Errorf("open the folder for data: %w", err)
 	}
 	for _, kind := range all.Kinds(state) {
 		if kind.Name != c.Name {

@@ -71,7 +71,7 @@ func (f connectFlags) client() (*client.Client, error) {
 		return nil, err
 	}
 	if one.Token == "" {
-		return nil, usageError{errors.New("who asks? portolan login notes a manager and a token; or give --token, better as PORTOLAN_TOKEN")}
+		return nil, usageError{errors.New("no credentials: run portolan login, or set PORTOLAN_TOKEN")}
 	}
 	return clientFor(one)
 }

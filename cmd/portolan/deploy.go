@@ -56,13 +56,13 @@ func (c *fleetApplications) Run(s *session) error {
 
 type fleetDeploy struct {
 	managerFlags
-	Name          string   `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Application   string   `arg:"" help:"The application, such as dns-resolver-service, or the id of a running application."`
-	Configuration string   `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
-	Version       string   `help:"The version. Default: the running version, or that of the manager." env:"-"`
-	Anycast       []string `help:"All anycast addresses of the application; 'none' for none." placeholder:"IP,..." env:"-"`
-	Memory        *int     `help:"The memory limit in MiB, 64 or more; 0 for the default of 512. A new limit restarts the application." placeholder:"MIB" env:"-"`
-	CPU           *int     `help:"The CPU limit in percent of one processor, 5 or more; 250 means 2.5 processors, 0 means all. A new limit restarts the application." name:"cpu" placeholder:"PERCENT" env:"-"`
+	Name        string   `arg:"" complete:"point" help:"The name or the id of the service point."`
+	Application string   `arg:"" help:"The application, such as dns-resolver-service, or the id of a running application."`
+	File        string   `help:"A file with the configuration of the application, a JSON object; - for standard input." short:"f" aliases:"configuration" type:"path" placeholder:"FILE" env:"-"`
+	Version     string   `help:"The version. Default: the running version, or that of the manager." env:"-"`
+	Anycast     []string `help:"All anycast addresses of the application; 'none' for none." placeholder:"IP,..." env:"-"`
+	Memory      *int     `help:"The memory limit in MiB, 64 or more; 0 for the default of 512. A new limit restarts the application." placeholder:"MIB" env:"-"`
+	CPU         *int     `help:"The CPU limit in percent of one processor, 5 or more; 250 means 2.5 processors, 0 means all. A new limit restarts the application." name:"cpu" placeholder:"PERCENT" env:"-"`
 }
 
 // change returns the change that the flags request, without the configuration. before are the current limits of the application.
@@ -90,9 +90,9 @@ func (c *fleetDeploy) change(before *client.Limits) (a client.ApplicationChange)
 // Run deploys or configures an application.
 func (c *fleetDeploy) Run(s *session) error {
 	var configuration json.RawMessage
-	if c.Configuration != "" {
+	if c.File != "" {
 		var err error
-		if configuration, err = readObject(c.Configuration); err != nil {
+		if configuration, err = readObject(c.File); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func readObject(file string) (text json.RawMessage, err error) {
 		in = f
 	}
 	if err := json.NewDecoder(in).Decode(&text); err != nil {
-		return nil, usageError{fmt.Errorf("reading %s: %w", file, err)}
+		return nil, usageError{fmt.Errorf("read %s: %w", file, err)}
 	}
 	return text, nil
 }

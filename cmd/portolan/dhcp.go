@@ -20,8 +20,8 @@ type dhcpCommand struct {
 	Leases   dhcpLeasesCommand   `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
 	Ranges   dhcpRangesCommand   `cmd:"" example:"portolan dhcp ranges networks/10.1.0.0/24" help:"List DHCP ranges with their utilization, and when they are full."`
 	Refused  dhcpRefusedCommand  `cmd:"" example:"portolan dhcp refused networks/10.1.0.0/24" help:"List the last clients that got no address, and why."`
-	History  dhcpHistoryCommand  `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List who had an address, or what a client had."`
-	Explain  dhcpExplainCommand  `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Show what a client would get, and why."`
+	History  dhcpHistoryCommand  `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List the clients that had an address, or the addresses that a client had."`
+	Explain  dhcpExplainCommand  `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Explain which address and options a client would get."`
 	Release  dhcpReleaseCommand  `cmd:"" example:"portolan dhcp release 10.1.0.20" help:"End the lease of an address, or make an abandoned address free."`
 	Reserve  dhcpReserveCommand  `cmd:"" example:"portolan dhcp reserve 10.1.0.20" help:"Reserve an address for the client that has it."`
 	Failover dhcpFailoverCommand `cmd:"" help:"Show failover pairs, and declare a partner down."`
@@ -144,7 +144,7 @@ func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q
 
 type dhcpExplainCommand struct {
 	managerFlags
-	Planned          bool   `help:"Ask about the current settings, not about the deployed ones."`
+	Planned          bool   `help:"Use the current settings instead of the deployed ones."`
 	ClientIdentifier string `help:"The client identifier: a text, or octets such as 0x0A0B. In DHCPv6 the DUID, in hexadecimal digits."`
 	IAID             string `help:"The number of the identity association of DHCPv6, by default 1." name:"iaid"`
 	CircuitID        string `help:"The circuit id of the relay agent." name:"circuit-id"`

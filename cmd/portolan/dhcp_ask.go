@@ -20,7 +20,7 @@ type dhcpAskCommand struct {
 	jsonFlag
 	Network    string `help:"The network of the client. Default: that of this machine's address." placeholder:"PREFIX"`
 	HostName   string `help:"The host name of the client." placeholder:"NAME"`
-	Offer      bool   `help:"End after the offer: the server keeps no lease."`
+	Offer      bool   `help:"Stop after the offer, so that the server does not create a lease."`
 	Release    bool   `help:"Release the lease afterwards."`
 	Server     string `arg:"" help:"The IPv4 address of the server, with its port if it is not 67, such as 127.0.0.2:6767."`
 	MACAddress string `arg:"" optional:"" name:"mac-address" help:"The hardware address of the client. Default: a random one."`

@@ -94,7 +94,7 @@ func serverFilter(text string) string {
 
 type dhcpPartnerDownCommand struct {
 	managerFlags
-	Force  bool   `help:"Declare it although the partner reports to the manager, or the server lacks leases. Two clients may then have one address."`
+	Force  bool   `help:"Declare it although the partner still reports to the manager, or the server lacks leases. Two clients can then get the same address."`
 	Server string `arg:"" help:"The name or the id of the server that serves alone."`
 }
 

@@ -33,7 +33,7 @@ type fleetCommand struct {
 	Update   fleetUpdate   `cmd:"" example:"portolan fleet update quay 1.2.0" help:"Update a service point to a release."`
 
 	Applications  fleetApplications  `cmd:"" example:"portolan fleet applications quay" help:"List the applications of a service point."`
-	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Deploy an application to a service point, or change the configuration of a running application."`
+	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --file probe.json" help:"Deploy an application to a service point, or change the configuration of a running application."`
 	Configuration fleetConfiguration `cmd:"" example:"portolan fleet configuration quay http-probe-service" help:"Print the configuration of an application. Edit it and apply it with fleet deploy."`
 	Anycast       fleetAnycast       `cmd:"" example:"portolan fleet anycast quay" help:"Show or change how a service point announces anycast addresses by BGP."`
 	Undeploy      fleetUndeploy      `cmd:"" example:"portolan fleet undeploy quay http-probe-service" help:"Remove an application from a service point."`

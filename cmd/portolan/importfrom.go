@@ -395,7 +395,7 @@ func (c *importNetbox) Run(s *session) error {
 			asked[next] = true
 			page, err := c.page(s.ctx, at.Scheme+"://"+at.Host, next)
 			if err != nil {
-				return fmt.Errorf("asking NetBox: %w", err)
+				return fmt.Errorf("query NetBox: %w", err)
 			}
 			lists[i], next = append(lists[i], page.Results...), page.Next
 			n += int64(len(page.Results))

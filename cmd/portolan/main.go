@@ -73,7 +73,7 @@ type commands struct {
 	Rights      rightsCommand      `cmd:"" example:"portolan rights networks/10.1.0.0/24 --user alice" group:"Resources" help:"Show a user's access level to a resource, and the access rights that determine it."`
 	Changes     changesCommand     `cmd:"" example:"portolan changes --data /var/lib/portolan --follow" group:"Run a manager" help:"Print the change feed as lines of JSON; --follow continues with new changes."`
 	Deploy      deployCommand      `cmd:"" group:"Names on the wire" help:"Deploy DNS servers and zones."`
-	DHCP        dhcpCommand        `cmd:"" group:"Names on the wire" help:"Show leases, who had an address, and what a client would get; end and reserve leases."`
+	DHCP        dhcpCommand        `cmd:"" group:"Names on the wire" help:"List leases and their history, explain the answer to a client, and end or reserve leases."`
 	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"Names on the wire" name:"external-dns" help:"Run a webhook provider for Kubernetes external-dns."`
 	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Manage webhooks that send changes to other programs, and receive their messages for a test."`
 	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write a consistent backup of all data to one file. The manager may be running."`

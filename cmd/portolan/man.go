@@ -25,7 +25,7 @@ func (c *manCommand) Run(_ *session, app *kong.Kong) error {
 }
 
 type readyCommand struct {
-	URL string `help:"The manager's URL; where it listens elsewhere than on loopback, one with https." default:"https://127.0.0.1:8080" name:"url" env:"PORTOLAN_READY_URL" placeholder:"URL"`
+	URL string `help:"The manager's URL. It must be https if the manager listens beyond loopback." default:"https://127.0.0.1:8080" name:"url" env:"PORTOLAN_READY_URL" placeholder:"URL"`
 }
 
 // Help returns examples.

@@ -109,7 +109,7 @@ func versionOf(ctx context.Context, program string) (string, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, "version").Output() //nolint:gosec // a program that the user names
 	if err != nil {
-		return "", fmt.Errorf("asking %s for its version: %w", program, err)
+		return "", fmt.Errorf("run %s for its version: %w", program, err)
 	}
 	version, ok := strings.CutPrefix(string(bytes.TrimSpace(out)), "portolan ")
 	if !ok {

@@ -81,7 +81,7 @@ type mergeCommand struct {
 	changeFlags
 	jsonFlag
 	Into   string   `arg:"" help:"The block, network or range that remains, such as networks/10.1.0.0/24." complete:"path"`
-	Others []string `arg:"" help:"The adjacent ones to merge into it." complete:"path"`
+	Others []string `arg:"" help:"The adjacent blocks, networks or ranges to merge into it." complete:"path"`
 }
 
 // Help returns examples.

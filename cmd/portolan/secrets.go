@@ -14,7 +14,7 @@ import (
 
 // kmsFlag selects the key management service that unwraps the master keys.
 type kmsFlag struct {
-	KMS string `help:"The URL of the key management service that wraps the master keys: hashivault://KEY (VAULT_ADDR and VAULT_TOKEN say where and as whom), awskms://KEY?region=REGION. It is asked at a start." name:"kms" env:"PORTOLAN_KMS" placeholder:"URL"`
+	KMS string `help:"The URL of the key management service that wraps the master keys: hashivault://KEY (with VAULT_ADDR and VAULT_TOKEN) or awskms://KEY?region=REGION. The manager connects to it when it starts." name:"kms" env:"PORTOLAN_KMS" placeholder:"URL"`
 }
 
 // masterFlag selects the file of the master keys.

@@ -22,11 +22,11 @@ type serveCommand struct {
 	Config        kong.ConfigFlag `help:"A YAML file of settings with the names of these flags and their values. The command line and the environment override it." env:"PORTOLAN_CONFIG" placeholder:"FILE"`
 	Check         bool            `help:"Check the settings, the certificates and the database without starting the manager." env:"-"`
 	Data          string          `help:"The data directory. The first start creates it." type:"path" placeholder:"DIR"`
-	Database      string          `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
-	DatabaseRead  string          `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
+	Database      string          `help:"The URL of a PostgreSQL database for the data. Several managers can share it. The data directory then contains nothing that another manager needs." placeholder:"postgres://..."`
+	DatabaseRead  string          `help:"The URL of a standby of that database. The manager reads lists from it while it is up to date." placeholder:"postgres://..."`
 	Listen        string          `help:"The address of the API listener: plain HTTP on loopback, TLS elsewhere. systemd:NAME uses a socket of systemd." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	CheckinListen string          `help:"The address for enrolment and check-ins of service points, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
-	PublicURL     string          `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
+	PublicURL     string          `help:"The URL at which service points reach the check-in listener, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
 	TLSCert       string          `help:"The certificate of the API listener, in PEM. Default: one that the manager's own authority issues." name:"tls-cert" type:"path" placeholder:"FILE"`
 	TLSKey        string          `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
 	MetricsListen string          `help:"The address for /metrics, instead of the API listener. Plain HTTP is allowed only on loopback." placeholder:"ADDR"`
@@ -36,20 +36,20 @@ type serveCommand struct {
 	MaxLimit      int64           `help:"The maximum page size of the address API." default:"100000" placeholder:"N"`
 	Releases      string          `help:"The directory of the release repository, as created by portolan release. Default: releases in the data directory." type:"path" placeholder:"DIR"`
 	BackupDir     string          `help:"The directory for scheduled backups. Default: backups in the data directory." type:"path" placeholder:"DIR"`
-	SMTP          string          `help:"The mail server for notifications to groups: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
-	SNMPTrap      []string        `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
+	SMTP          string          `help:"The mail server for notifications to groups: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Use PORTOLAN_SMTP if the URL contains a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
+	SNMPTrap      []string        `help:"A receiver of the SNMP traps of notification groups. Repeatable." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	BackupEvery   time.Duration   `help:"The interval of automatic backups; 0s for only the schedules of the API." default:"0s"`
 	BackupKeep    int             `help:"The number of backups of --backup-every to keep, 2 to 20." default:"7" placeholder:"N"`
 	AccessLog     string          `help:"A log file of all requests, in the combined format of web servers; - is standard output. SIGHUP reopens it." placeholder:"FILE"`
 	AuditLog      string          `help:"A log file of all sign-ins and changing requests, as lines of JSON; - is standard output. SIGHUP reopens it." placeholder:"FILE"`
-	OTLP          string          `help:"A collector of OpenTelemetry that traces of requests and changes are sent to, by OTLP over HTTP." name:"otlp" placeholder:"http://HOST:4318"`
+	OTLP          string          `help:"The OpenTelemetry collector that receives traces of requests and changes, by OTLP over HTTP." name:"otlp" placeholder:"http://HOST:4318"`
 	TrustProxy    []string        `help:"The address or prefix of a TLS-terminating proxy on another machine. Repeatable. Only it may use plain HTTP, and its X-Forwarded-For gives the client address." placeholder:"PREFIX"`
 	NearlyFull    int             `help:"The utilization in percent above which metrics and portolan status report a network as nearly full." default:"90" placeholder:"PERCENT"`
 	Sweep         bool            `help:"Allow reconciliation policies to probe the addresses of their networks from this machine."`
-	Feeds         string          `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
+	Feeds         string          `help:"The HTTP URL of the lists of names for response policy zones of the type FEED. {category} is replaced by each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
 	Outbound      []string        `help:"A prefix or address that the manager may connect to for webhooks and authenticators. Repeatable. Default: all except link-local addresses." placeholder:"PREFIX"`
 	HistoryHeads  string          `help:"A file for signed heads of the history. Store it where the database owner cannot change it; portolan check --heads then detects changes of the history." type:"path" placeholder:"FILE"`
-	HistorySyslog string          `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
+	HistorySyslog string          `help:"The syslog server that receives each transaction and the signed heads (RFC 5424)." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	FiguresURL    string          `help:"A server with the HTTP API of Prometheus for figures over time, instead of the data directory. It must accept remote write." name:"figures-url" env:"PORTOLAN_FIGURES_URL" placeholder:"http://HOST:9090"`
 	FiguresLines  int64           `help:"The maximum number of lines of figures over time, such as the utilization of a network." default:"20000" placeholder:"N"`
 	FiguresBytes  int64           `help:"About the maximum size of figures over time on the disk, in bytes; -1 keeps none." default:"2147483648" placeholder:"N"`

@@ -13,7 +13,7 @@ import (
 type signInCommand struct {
 	dataFlag
 	User string `help:"The user to sign in." default:"admin" placeholder:"NAME"`
-	URL  string `help:"Where browsers reach the manager." default:"http://127.0.0.1:8080" env:"PORTOLAN_URL" placeholder:"URL"`
+	URL  string `help:"The URL at which browsers reach the manager." default:"http://127.0.0.1:8080" env:"PORTOLAN_URL" placeholder:"URL"`
 }
 
 // Run prints a link.

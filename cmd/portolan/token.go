@@ -99,7 +99,7 @@ var onMachine = store.Author{Name: "the manager's machine"}
 
 // scopeFlag is the scope of a token or key set.
 type scopeFlag struct {
-	Scope *string `help:"A further limit of the role: address, fleet, or the collections that it may change, such as resourceRecords, separated by commas. Default: no limit." placeholder:"NAME,..."`
+	Scope *string `help:"An additional limit of the role: address, fleet, or the collections that the token may change, such as resourceRecords, separated by commas. Default: no limit." placeholder:"NAME,..."`
 }
 
 func (f scopeFlag) scopes() (authz.Scopes, error) {

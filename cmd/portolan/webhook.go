@@ -19,7 +19,7 @@ import (
 
 type webhookCommand struct {
 	List   webhookList   `cmd:"" example:"portolan webhook list" help:"List the webhooks and their state."`
-	Create webhookCreate `cmd:"" example:"portolan webhook create cmdb https://cmdb.example.net/hook" help:"Send what changes to a URL, and print the secret that it is signed with."`
+	Create webhookCreate `cmd:"" example:"portolan webhook create cmdb https://cmdb.example.net/hook" help:"Send changes to a URL, and print the secret that signs them."`
 	Delete webhookDelete `cmd:"" example:"portolan webhook delete 100123" help:"Delete a webhook."`
 	Listen webhookListen `cmd:"" example:"PORTOLAN_SECRET=whsec_... portolan webhook listen --listen 127.0.0.1:9000" help:"Receive messages of a webhook, verify their signature and print them, for a test."`
 }

@@ -60,7 +60,7 @@ func Start(ctx context.Context) (*Browser, error) {
 	b.close = append(b.close, cancel)
 	if err := chromedp.Do(b.ctx); err != nil {
 		b.Close()
-		return nil, fmt.Errorf("starting %s: %w", program, err)
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	return b, nil
 }

@@ -134,7 +134,7 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("variant %q is neither %s nor %s", o.Variant, checkin.Fleet, checkin.V4)
 	}
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
-		return nil, fmt.Errorf("making the state directory: %w", err)
+		return nil, fmt.Errorf("create the state directory: %w", err)
 	}
 	o.ProbeInterval, o.Patience = cmp.Or(max(o.ProbeInterval, 0), DefaultProbeInterval), cmp.Or(max(o.Patience, 0), DefaultPatience)
 	if o.Log == nil {

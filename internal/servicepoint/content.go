@@ -264,7 +264,7 @@ func (p *process) syncContent(ctx context.Context, c *contents) (other bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("fetching it: %w", err)
+		return false, fmt.Errorf("fetch the content: %w", err)
 	}
 	err = p.sendFile(ctx, path)
 	var refused *contentRejected

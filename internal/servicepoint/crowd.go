@@ -52,7 +52,7 @@ func (c *Crowd) Run(ctx context.Context) error {
 			for number := range numbers {
 				p, err := c.enrol(ctx, number)
 				if err != nil {
-					cancel(fmt.Errorf("enrolling service point %d: %w", number, err))
+					cancel(fmt.Errorf("enrol service point %d: %w", number, err))
 					continue
 				}
 				c.Enrolled.Add(1)

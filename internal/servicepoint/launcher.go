@@ -53,7 +53,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	}
 	r := newReleases(l.State, l.Version, "")
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return fmt.Errorf("making the state directory: %w", err)
+		return fmt.Errorf("create the state directory: %w", err)
 	}
 	lock, err := dirlock.Take(r.dir, "service point")
 	if err != nil {

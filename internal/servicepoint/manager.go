@@ -119,7 +119,7 @@ func (m *manager) post(ctx context.Context, path string, longer time.Duration, r
 		return err
 	}
 	if err := json.Unmarshal(data.Bytes(), answer); err != nil {
-		return fmt.Errorf("reading the manager's answer: %w", err)
+		return fmt.Errorf("read the manager's answer: %w", err)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 	if rs.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
 		if err != nil {
-			return fmt.Errorf("reading the manager's answer: %w", err)
+			return fmt.Errorf("read the manager's answer: %w", err)
 		}
 		r := &refusal{Status: rs.StatusCode}
 		if json.Unmarshal(data, r) != nil || r.Message == "" {
@@ -164,7 +164,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 		return r
 	}
 	if _, err := io.Copy(to, io.LimitReader(rs.Body, limit)); err != nil {
-		return fmt.Errorf("reading the manager's answer: %w", err)
+		return fmt.Errorf("read the manager's answer: %w", err)
 	}
 	return nil
 }

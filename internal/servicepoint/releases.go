@@ -87,7 +87,7 @@ func (r *releases) load() (s releaseState, err error) {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return releaseState{Base: r.base}, fmt.Errorf("reading which release runs: %w", err)
+		return releaseState{Base: r.base}, fmt.Errorf("read which release runs: %w", err)
 	}
 	if s.Base != r.base {
 		s = releaseState{Base: r.base}
@@ -101,7 +101,7 @@ func (r *releases) save(s releaseState) error {
 		return err
 	}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return fmt.Errorf("noting which release runs: %w", err)
+		return fmt.Errorf("store the current release: %w", err)
 	}
 	return (state{r.dir}).write(releasesFile, text)
 }
@@ -175,7 +175,7 @@ func TrustRoot(stateDir, file string) error {
 	dir := filepath.Join(stateDir, releaseFolder, documentFolder)
 	given, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("reading the root of the releases: %w", err)
+		return fmt.Errorf("read the root of the releases: %w", err)
 	}
 	// The digest of the given root is stored separately, because later signed roots replace the trusted one.
 	const trusted, noted = "root.json", "root.given"
@@ -185,7 +185,7 @@ func TrustRoot(stateDir, file string) error {
 		return nil
 	}
 	if known, e := os.ReadFile(filepath.Join(dir, trusted)); e == nil && !bytes.Equal(known, given) {
-		return fmt.Errorf("this service point trusts another root of releases already: remove %s to have it trust that of %s", dir, file)
+		return fmt.Errorf("this service point already trusts another release root: remove %s to trust that of %s", dir, file)
 	}
 	if err := release.CheckRoot(given); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (p *process) startOrAdopt(ctx context.Context, name, version string) (exite
 	limits := p.limits()
 	c, err := p.launch(name, limits, out, socket)
 	if err != nil {
-		return nil, false, fmt.Errorf("starting it: %w", err)
+		return nil, false, fmt.Errorf("start the process: %w", err)
 	}
 	p.log.Info("application started", "pid", c.Process.Pid)
 	go func() { exited <- c.Wait() }()
@@ -55,7 +55,7 @@ func (p *process) startOrAdopt(ctx context.Context, name, version string) (exite
 	}
 	if err != nil { // another agent could not stop the process
 		_ = c.Process.Kill()
-		return nil, false, fmt.Errorf("noting which process runs: %w", err)
+		return nil, false, fmt.Errorf("store the process id: %w", err)
 	}
 	return exited, false, nil
 }

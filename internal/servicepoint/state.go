@@ -64,11 +64,11 @@ func (s state) load() (*identity, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the state: %w", err)
+		return nil, fmt.Errorf("read the state: %w", err)
 	}
 	var id identity
 	if err := json.Unmarshal(data, &id); err != nil {
-		return nil, fmt.Errorf("reading the state in %s: %w", s.dir, err)
+		return nil, fmt.Errorf("read the state in %s: %w", s.dir, err)
 	}
 	return &id, nil
 }
@@ -85,7 +85,7 @@ func (s state) save(id *identity) error {
 func (s state) write(name string, data []byte) error {
 	f, err := os.CreateTemp(s.dir, name+".*")
 	if err != nil {
-		return fmt.Errorf("writing the state: %w", err)
+		return fmt.Errorf("write the state: %w", err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(data)
@@ -110,7 +110,7 @@ func (s state) write(name string, data []byte) error {
 		err = link.Err
 	}
 	if err != nil {
-		return fmt.Errorf("writing the state: %s: %w", name, err)
+		return fmt.Errorf("write the state: %s: %w", name, err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (s state) enrolmentKey() (*ecdsa.PrivateKey, error) {
 			return key, nil
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the state: %w", err)
+		return nil, fmt.Errorf("read the state: %w", err)
 	}
 	key, text, err := newKey()
 	if err != nil {
@@ -157,7 +157,7 @@ func (s state) removeEnrolmentKey() error {
 func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("create a key: %w", err)
 	}
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -178,7 +178,7 @@ func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
 func certificateRequest(key *ecdsa.PrivateKey) (string, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	if err != nil {
-		return "", fmt.Errorf("making a certificate request: %w", err)
+		return "", fmt.Errorf("create a certificate request: %w", err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
 }
@@ -188,15 +188,15 @@ func certificateRequest(key *ecdsa.PrivateKey) (string, error) {
 func (id *identity) tlsConfig() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(id.Certificate), []byte(id.Key))
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate: %w", err)
+		return nil, fmt.Errorf("read the certificate: %w", err)
 	}
 	block, _ := pem.Decode([]byte(id.Authority))
 	if block == nil {
-		return nil, errors.New("reading the manager's authority: no certificate in PEM")
+		return nil, errors.New("read the manager's authority: no certificate in PEM")
 	}
 	authority, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manager's authority: %w", err)
+		return nil, fmt.Errorf("read the manager's authority: %w", err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName, Certificates: []tls.Certificate{pair},
 		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
@@ -212,7 +212,7 @@ const sessions = 4
 func (s state) newProcess() (p checkin.Process, err error) {
 	before, err := os.ReadFile(filepath.Join(s.dir, processFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return p, fmt.Errorf("reading the state: %w", err)
+		return p, fmt.Errorf("read the state: %w", err)
 	}
 	return newProcess(firstLine(before)), nil
 }

@@ -77,7 +77,7 @@ func (s state) loadDesired() (d checkin.Desired, err error) {
 		err = json.Unmarshal(text, &d)
 	}
 	if err != nil {
-		return d, fmt.Errorf("reading what is to run: %w", err)
+		return d, fmt.Errorf("read what is to run: %w", err)
 	}
 	return d, nil
 }

@@ -102,7 +102,7 @@ func run(version, out, names, key string) error {
 	}
 	r.pages = filepath.Join(work, "pages")
 	if err := command(r.binary(host), "man", r.pages); err != nil {
-		return fmt.Errorf("writing the man pages: %w", err)
+		return fmt.Errorf("write the man pages: %w", err)
 	}
 	for _, p := range platforms {
 		if err := r.archive(p); err != nil {
@@ -179,7 +179,7 @@ func versionOf(given string) (string, error) {
 	if given == "" {
 		tag, err := output("git", "describe", "--tags", "--exact-match")
 		if err != nil {
-			return "", errors.New("no tag is checked out: give -version")
+			return "", errors.New("no tag is checked out: set -version")
 		}
 		given = tag
 	}

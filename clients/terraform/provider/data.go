@@ -41,8 +41,8 @@ func (d found) keys() (all []string) {
 func (d found) Schema(_ context.Context, _ datasource.SchemaRequest, rs *datasource.SchemaResponse) {
 	keys := d.keys()
 	all := map[string]schema.Attribute{
-		"id":     schema.StringAttribute{Optional: true, Computed: true, Description: "The number of the resource."},
-		"filter": schema.StringAttribute{Optional: true, Description: "A filter, as the API has it, that finds one resource alone."},
+		"id":     schema.StringAttribute{Optional: true, Computed: true, Description: "The id of the resource."},
+		"filter": schema.StringAttribute{Optional: true, Description: "A filter of the API that matches exactly one resource."},
 	}
 	for name, f := range d.attributes {
 		if f.Kind == fields.SecretText {
@@ -145,7 +145,7 @@ func (d found) filter(ctx context.Context, rq datasource.ReadRequest) (string, e
 		all = append(all, "("+text.ValueString()+")")
 	}
 	if len(all) == 1 {
-		return "", fmt.Errorf("give one of id, %s and filter", strings.Join(d.keys(), ", "))
+		return "", fmt.Errorf("set one of id, %s or filter", strings.Join(d.keys(), ", "))
 	}
 	if name, within := strings.CutPrefix(d.manager.into, "configurations/"); within {
 		if _, lies := d.t.Field("configuration"); lies {

@@ -91,17 +91,17 @@ func (k *kind) Metadata(_ context.Context, rq resource.MetadataRequest, rs *reso
 func (k *kind) Schema(_ context.Context, _ resource.SchemaRequest, rs *resource.SchemaResponse) {
 	key := k.api.CollectionOf(k.t).KeyField()
 	all := map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true, Description: "The number of the resource.",
+		"id": schema.StringAttribute{Computed: true, Description: "The id of the resource.",
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
-		"in": schema.StringAttribute{Optional: true, Description: "The path of what it belongs below, such as networks/10.1.0.0/24/addresses, " +
-			"where its place does not follow from its values.", PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}},
+		"in": schema.StringAttribute{Optional: true, Description: "The path of the parent, such as networks/10.1.0.0/24/addresses. " +
+			"Not required if the values determine the parent.", PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}},
 	}
 	if by := k.placed(); by != "" {
 		all[by] = schema.StringAttribute{Optional: true, Description: "The " + by + " that it is in, where there are several.",
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}}
 	}
 	if strings.HasSuffix(k.t.Name, "Network") || strings.HasSuffix(k.t.Name, "Block") {
-		all["size"] = schema.StringAttribute{Optional: true, Description: "In place of a range: the next free one of this size, such as /26, in what in names.",
+		all["size"] = schema.StringAttribute{Optional: true, Description: "Instead of a range: the size of the next free range in the parent (in), such as /26.",
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}}
 	}
 	for name, f := range k.attributes {
@@ -234,7 +234,7 @@ func (k *kind) apply(ctx context.Context, members map[string]any, action string,
 	}
 	done, err := k.manager.Apply(ctx, client.Apply{Into: into, Action: action, Resources: []json.RawMessage{raw}}, client.ChangeOptions{DryRun: dry})
 	if err == nil && len(done.Resources) != 1 {
-		err = errors.New("the manager does not say what came of it")
+		err = errors.New("the manager returned no result for the resource")
 	}
 	if err == nil {
 		one = done.Resources[0]

@@ -48,10 +48,10 @@ func (p *Provider) Metadata(_ context.Context, _ provider.MetadataRequest, rs *p
 
 // Schema describes the settings of the provider.
 func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, rs *provider.SchemaResponse) {
-	rs.Schema = schema.Schema{Description: "Address space and names, kept by Portolan.", Attributes: map[string]schema.Attribute{
-		"url":           schema.StringAttribute{Optional: true, Description: "The manager's URL; PORTOLAN_URL where it is left out."},
-		"token":         schema.StringAttribute{Optional: true, Sensitive: true, Description: "A bearer token; PORTOLAN_TOKEN where it is left out."},
-		"configuration": schema.StringAttribute{Optional: true, Description: "The name of the configuration that resources are of."},
+	rs.Schema = schema.Schema{Description: "Manages address space and DNS names in Portolan.", Attributes: map[string]schema.Attribute{
+		"url":           schema.StringAttribute{Optional: true, Description: "The URL of the manager. Default: PORTOLAN_URL."},
+		"token":         schema.StringAttribute{Optional: true, Sensitive: true, Description: "A bearer token. Default: PORTOLAN_TOKEN."},
+		"configuration": schema.StringAttribute{Optional: true, Description: "The name of the configuration of the resources."},
 	}}
 }
 
@@ -71,7 +71,7 @@ func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, 
 	m := &manager{Client: &client.Client{Base: or(s.URL, "PORTOLAN_URL", "http://127.0.0.1:8080"), Token: or(s.Token, "PORTOLAN_TOKEN", ""),
 		Agent: "terraform-provider-portolan/" + p.version}}
 	if m.Token == "" {
-		rs.Diagnostics.AddError("No token", "Give the provider a token, or set PORTOLAN_TOKEN.")
+		rs.Diagnostics.AddError("No token", "Set token in the provider, or PORTOLAN_TOKEN.")
 	}
 	if name := s.Configuration.ValueString(); name != "" {
 		m.into = "configurations/" + name

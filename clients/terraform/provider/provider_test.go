@@ -137,7 +137,7 @@ data "portolan_configuration" "main" {
 			ExpectError: regexp.MustCompile("there is none with type:'IPv4Network' and range:'192.0.2.0/24'")},
 		{Config: site("lab", 60, `data "portolan_ipv4_network" "many" { filter = "range:within('10.0.0.0/8')" }`),
 			ExpectError: regexp.MustCompile("there are several")},
-		{Config: site("lab", 60, `data "portolan_ipv4_network" "any" {}`), ExpectError: regexp.MustCompile("give one of id, name, range and")},
+		{Config: site("lab", 60, `data "portolan_ipv4_network" "any" {}`), ExpectError: regexp.MustCompile("set one of id, name, range or")},
 		{PreConfig: func() { // another client
 			ids, err := c.IDs(t.Context(), "networks", "range:'10.1.0.0/24'", 1)
 			if err == nil {

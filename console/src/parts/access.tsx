@@ -55,7 +55,7 @@ export function AccessOf({ user }: { user: number }) {
             <Icon name="users" /> An administrator sees and changes everything. Access rights do not apply.
           </>
         ) : !a.places.length ? (
-          "No access rights, neither of the user nor of its groups: the user sees only its own account."
+          "Neither the user nor its groups have access rights: the user sees only its own account."
         ) : a.everything ? (
           "The user sees everything."
         ) : (

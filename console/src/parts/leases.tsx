@@ -342,7 +342,7 @@ export function SpanList({ at, filter }: { at: string; filter?: string }) {
   useEvery(leaseInterval, reload)
   if (problem) return <Trouble problem={problem} />
   if (!data) return <Loading />
-  if (data.data.length === 0) return <p class="muted">No client had it in the retention period.</p>
+  if (data.data.length === 0) return <p class="muted">No client had this address in the retention period.</p>
   return (
     <ul class="plain-list spans">
       {data.data.map(x => (

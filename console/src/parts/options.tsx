@@ -227,7 +227,7 @@ export function Options({ r, path, may }: { r: Resource; path: string; may: May 
                 .
               </p>
             ) : (
-              <p>No object above sets this option: clients get it no more, or its default.</p>
+              <p>No object above sets this option. Clients no longer get it, or get its default.</p>
             )
           }}
         </Preview>

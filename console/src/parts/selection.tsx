@@ -371,10 +371,10 @@ function TagAll({ list, add, close, done }: { list: Resource[]; add: boolean; cl
           {tag && having.data && left.length < list.length && (
             <p class="muted">
               {left.length
-                ? `${counted(list.length - left.length, "resources")} ${add ? "have it already" : "do not have it"}.`
+                ? `${counted(list.length - left.length, "resources")} ${add ? "already have it" : "do not have it"}.`
                 : add
-                  ? "All of them have it already."
-                  : "None of them has it."}
+                  ? "All selected resources already have this tag."
+                  : "No selected resource has this tag."}
             </p>
           )}
           {tag && !having.data && !having.problem && <Loading />}

@@ -101,7 +101,7 @@ function SavedFilters({ table, parameters }: { table: string; parameters: string
     <details class="columns saved-filters" ref={box}>
       <summary>Saved filters{list.length ? ` (${list.length})` : ""}</summary>
       <fieldset>
-        <legend class="muted small">Saved filters of this table. They follow you to other browsers.</legend>
+        <legend class="muted small">Saved filters of this table. They are available in all your browsers.</legend>
         {list.map(f => (
           <span key={f.name} class="saved">
             <button

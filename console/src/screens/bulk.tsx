@@ -258,7 +258,7 @@ export function Bulk() {
     <>
       <Head title="Bulk and CSV" />
       <p class="muted">
-        Paste rows or drop a file, of a spreadsheet or another program. The first line names the columns. Either all
+        Paste rows from a spreadsheet or another program, or drop a file. The first line names the columns. Either all
         rows are applied, or none. You can edit an exported CSV and import it again here. For more than{" "}
         {number(maxRows)} rows, use <code>portolan import file</code>.
       </p>

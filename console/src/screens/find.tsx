@@ -261,7 +261,7 @@ export function Find() {
                         of {amount(o.free)} free from {address(o.gap.low, o.gap.v6)}
                       </>
                     ) : (
-                      <>in several gaps, so that larger gaps stay whole</>
+                      <>in several gaps, to keep larger gaps free</>
                     )}
                     ;{" "}
                     {o.leaves.length ? (

@@ -55,7 +55,7 @@ func ReadContexts() (c Contexts, err error) {
 		return c, nil
 	}
 	if err != nil {
-		return c, fmt.Errorf("reading the contexts: %w", err)
+		return c, fmt.Errorf("read the contexts: %w", err)
 	}
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		return c, fmt.Errorf("%s is not a contexts file: %w", c.path, err)

@@ -26,7 +26,7 @@ type Identity struct {
 var (
 	// ErrWrong means that the name, the password or the token is wrong.
 	ErrWrong = errors.New("the name, the password or the token is wrong")
-	// ErrUnavailable means that the external system could not be asked. The wrapping error contains the reason.
+	// ErrUnavailable means that the external system did not answer. The wrapping error contains the reason.
 	ErrUnavailable = errors.New("the authenticator of the user is unreachable")
 )
 

@@ -93,7 +93,7 @@ func (c *Certificates) checkRevocation(ctx context.Context, leaf, issuer *x509.C
 				}
 			}
 		}
-		faults = append(faults, fmt.Errorf("asking %s: %w", at, err))
+		faults = append(faults, fmt.Errorf("query %s: %w", at, err))
 	}
 	return unavailable("checking the revocation of a certificate: %w", errors.Join(faults...))
 }

@@ -82,10 +82,10 @@ func (r *kerberosRelay) relay(from net.Conn) error {
 	stop := context.AfterFunc(r.ctx, func() { _, _ = from.Close(), to.Close() })
 	defer stop()
 	if err := relayMessage(to, from); err != nil {
-		return fmt.Errorf("sending to the center: %w", err)
+		return fmt.Errorf("send to the key distribution center: %w", err)
 	}
 	if err := relayMessage(from, to); err != nil {
-		return fmt.Errorf("reading from the center: %w", errors.Join(err, r.ctx.Err()))
+		return fmt.Errorf("read from the center: %w", errors.Join(err, r.ctx.Err()))
 	}
 	return nil
 }

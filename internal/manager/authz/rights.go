@@ -77,7 +77,7 @@ func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 		store.LinkedFrom{Source: user, Field: "groups"}}}, func(row *store.Resource) error {
 		var group struct{ AdministratorPrivilege bool }
 		if err := json.Unmarshal(row.Body, &group); err != nil {
-			return fmt.Errorf("reading group %d: %w", row.ID, err)
+			return fmt.Errorf("read group %d: %w", row.ID, err)
 		}
 		administers = administers || group.AdministratorPrivilege
 		r.subjects = append(r.subjects, row.ID)

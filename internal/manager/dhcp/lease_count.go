@@ -70,7 +70,7 @@ func (c *leaseCounts) write() error {
 		}
 		if err := c.tx.Write("INSERT INTO dhcp_lease_count (container, state, n) VALUES (?, ?, ?) ON CONFLICT (container, state) DO UPDATE "+
 			"SET n = dhcp_lease_count.n + excluded.n", key.container, key.state, n); err != nil {
-			return fmt.Errorf("counting leases: %w", err)
+			return fmt.Errorf("count leases: %w", err)
 		}
 	}
 	c.delta = map[countKey]int64{}

@@ -99,7 +99,7 @@ func (*Leases) Trends(tx *store.Tx, ids []int64) (map[int64]ipam.Trend, error) {
 			}
 			return nil
 		}, "SELECT container, samples FROM dhcp_lease_history WHERE container IN "+list, args...); err != nil {
-			return nil, fmt.Errorf("reading the history of leases: %w", err)
+			return nil, fmt.Errorf("read the history of leases: %w", err)
 		}
 	}
 	return all, nil

@@ -94,7 +94,7 @@ func (f *leaseFollower) BeforeCommit() error {
 			continue
 		}
 		if err := f.moveLeases(network); err != nil {
-			return fmt.Errorf("moving the leases of network %d: %w", network.ID, err)
+			return fmt.Errorf("move the leases of network %d: %w", network.ID, err)
 		}
 	}
 	if some {

@@ -316,7 +316,7 @@ type reportedLeases struct {
 // state returns a reported lease.
 func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcpdata.LeaseState, ok bool) {
 	if err != nil {
-		l.err = fmt.Errorf("reading leases: %w", err)
+		l.err = fmt.Errorf("read leases: %w", err)
 		return s, false
 	}
 	if !there {

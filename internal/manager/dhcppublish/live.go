@@ -332,7 +332,7 @@ func (l *Live) deploy(ctx context.Context, all []dueChange) error {
 			}
 			points, err := l.deployOne(tx, d.what)
 			if err != nil {
-				return fmt.Errorf("deploying the change of resource %d: %w", d.what, err)
+				return fmt.Errorf("deploy the change of resource %d: %w", d.what, err)
 			}
 			wake = append(wake, points...)
 		}

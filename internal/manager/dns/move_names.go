@@ -173,7 +173,7 @@ func IsBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
 		}
 		above, err := tx.Get(row.Parent)
 		if err != nil {
-			return false, fmt.Errorf("looking above resource %d: %w", row.ID, err)
+			return false, fmt.Errorf("read the parents of resource %d: %w", row.ID, err)
 		}
 		row = above
 	}

@@ -178,7 +178,7 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return 0, fmt.Errorf("reading counter %d: %w", x.ID, err)
+		return 0, fmt.Errorf("read counter %d: %w", x.ID, err)
 	default:
 		number = x.nextAfter(last)
 	}

@@ -94,7 +94,7 @@ func (f *recordFollower) BeforeCommit() error {
 	for k, n := range f.delta {
 		view, err := f.findView(k.below)
 		if err != nil {
-			return fmt.Errorf("counting records: %w", err)
+			return fmt.Errorf("count records: %w", err)
 		}
 		if view != 0 {
 			delta[recordKey{view, k.kind}] += n
@@ -110,11 +110,11 @@ func (f *recordFollower) BeforeCommit() error {
 		}
 	}
 	if err := recordCounts.Add(f.tx, sums); err != nil {
-		return fmt.Errorf("counting records: %w", err)
+		return fmt.Errorf("count records: %w", err)
 	}
 	for _, id := range f.deletedViews {
 		if err := f.tx.Write("DELETE FROM record_count WHERE view = ?", id); err != nil {
-			return fmt.Errorf("counting records: %w", err)
+			return fmt.Errorf("count records: %w", err)
 		}
 	}
 	return nil

@@ -305,12 +305,12 @@ func (z *ZoneReader) Read(zone *store.Resource, wanted func(dns.RR) bool) error 
 	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {
 		z.Addresses[source] = append(z.Addresses[source], store.KeyAddr(low))
 	}); err != nil {
-		return fmt.Errorf("reading the addresses of a zone: %w", err)
+		return fmt.Errorf("read the addresses of a zone: %w", err)
 	}
 	if err := z.Tx.TargetsBelow(zone.ID, "resourceRecords", "linkedRecord", func(source int64, _ []byte, key string) {
 		z.Targets[source] = key
 	}); err != nil {
-		return fmt.Errorf("reading the links of a zone: %w", err)
+		return fmt.Errorf("read the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
 	go func() { ended <- z.convertRows(rows, wanted) }() // convert while the next rows are read

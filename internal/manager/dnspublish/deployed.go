@@ -134,7 +134,7 @@ func eachDeployed(tx *store.Tx, id string, use func(zonedata.Entry)) error {
 		}
 		text, err := unpacker.DecodeAll(data, nil)
 		if err != nil {
-			return fmt.Errorf("reading the deployed data of zone %s: %w", id, err)
+			return fmt.Errorf("read the deployed data of zone %s: %w", id, err)
 		}
 		return zonedata.Records(text, func(r zonedata.Record) error {
 			use(zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
@@ -211,7 +211,7 @@ func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entrie
 	var data []byte
 	if err := tx.QueryRow("SELECT first, data FROM dns_part WHERE zone = ? AND first <= ? ORDER BY first DESC LIMIT 1", zone, key).
 		Scan(&first, &data); err != nil {
-		return nil, nil, nil, fmt.Errorf("reading the deployed data of zone %s: %w", zone, err)
+		return nil, nil, nil, fmt.Errorf("read the deployed data of zone %s: %w", zone, err)
 	}
 	err = tx.QueryRow("SELECT first FROM dns_part WHERE zone = ? AND first > ? ORDER BY first LIMIT 1", zone, key).Scan(&next)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

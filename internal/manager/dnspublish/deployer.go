@@ -41,7 +41,7 @@ type Points interface {
 	Serving(tx *store.Tx, servicePoint, service string) (Serving, error)
 }
 
-// Serving is the state of a service point.
+// Serving describes what a service point can and does serve for one service.
 type Serving struct {
 	// Applications are the names of the applications for the service, whether it runs them or not.
 	Applications []string

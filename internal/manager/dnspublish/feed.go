@@ -124,15 +124,15 @@ func (c *Copier) readFeed(ctx context.Context, category string, names map[string
 	}
 	feed, err := c.Feed(ctx, category)
 	if err != nil {
-		return fmt.Errorf("fetching a feed: %w", err)
+		return fmt.Errorf("fetch a feed: %w", err)
 	}
 	defer func() { _ = feed.Close() }()
 	bounded := &io.LimitedReader{R: feed, N: maxFeedBytes + 1}
 	if err := readFeed(bounded, names); err != nil {
-		return fmt.Errorf("reading a feed: %w", err)
+		return fmt.Errorf("read a feed: %w", err)
 	}
 	if bounded.N <= 0 {
-		return fmt.Errorf("reading a feed: more than %d bytes", maxFeedBytes)
+		return fmt.Errorf("read a feed: more than %d bytes", maxFeedBytes)
 	}
 	return nil
 }

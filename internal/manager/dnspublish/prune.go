@@ -36,7 +36,7 @@ func Prune(ctx context.Context, a *resource.API, update store.Updater, before ti
 			}
 			return nil
 		}); err != nil {
-			return pruned, fmt.Errorf("pruning deployments: %w", err)
+			return pruned, fmt.Errorf("prune deployments: %w", err)
 		}
 		if pruned += n; n < pruneBatch {
 			return pruned, nil

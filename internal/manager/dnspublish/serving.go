@@ -67,7 +67,7 @@ func servingReport() resource.Report {
 				since[server], ids = number, append(ids, server)
 				return nil
 			}, "SELECT server, number FROM dns_served WHERE zone = ?", id); err != nil {
-				return nil, fmt.Errorf("reading the servers of a zone: %w", err)
+				return nil, fmt.Errorf("read the servers of a zone: %w", err)
 			}
 			seen, err := a.Seen(tx, caller, ids)
 			if err != nil {

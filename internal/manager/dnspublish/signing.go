@@ -231,5 +231,5 @@ func (z *plannedZone) zoneName() string { return strings.TrimSuffix(naming.Clean
 
 // notSigned wraps an error about the signing of a zone.
 func notSigned(z *plannedZone, err error) error {
-	return fmt.Errorf("reading the signing state of zone %s: %w", z.zoneName(), err)
+	return fmt.Errorf("read the signing state of zone %s: %w", z.zoneName(), err)
 }

@@ -29,7 +29,7 @@ func (s source) same(o source) bool {
 // authority requests the SOA of a zone from the source.
 func (s source) authority(ctx context.Context, zone string) (*wire.SOA, error) {
 	if s.unkeyed != "" {
-		return nil, fmt.Errorf("querying %s: %s", s, s.unkeyed)
+		return nil, fmt.Errorf("query %s: %s", s, s.unkeyed)
 	}
 	return transfer.FetchAuthority(ctx, s.String(), zone, s.key)
 }

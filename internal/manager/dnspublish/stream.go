@@ -189,7 +189,7 @@ func (z *servedZone) writeWhole(tx *store.Tx, w *zonedata.Writer) error {
 		}
 		text, err := unpacker.DecodeAll(data, nil)
 		if err != nil {
-			return fmt.Errorf("reading the deployed data of zone %s: %w", z.id, err)
+			return fmt.Errorf("read the deployed data of zone %s: %w", z.id, err)
 		}
 		return zonedata.Records(text, func(r zonedata.Record) error {
 			w.Added(slices.Clone(r))

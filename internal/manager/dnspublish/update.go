@@ -161,7 +161,7 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	number, key, _ := strings.Cut(id, "/")
 	view, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("reading the zone with the id %q: %w", id, err)
+		return nil, fmt.Errorf("read the zone with the id %q: %w", id, err)
 	}
 	rows, err := tx.ByKey(configuration, key)
 	if err != nil {

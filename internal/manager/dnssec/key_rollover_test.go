@@ -236,7 +236,8 @@ func TestKeysGoOn(t *testing.T) {
 		s.check(t)
 		s.now = s.now.Add(24 * time.Hour)
 	}
-	if stage := s.Stage(s.seen, s.now, true); len(stage.Expired) != 2 || len(stage.Signing) != 2 || len(stage.Obsolete) != 0 || len(s.Keys) != 2 {
+	if stage := s.Stage(s.seen, s.now, true); len(stage.Expired) != 2 || len(stage.Signing) != 2 || len(stage.Obsolete) != 0 ||
+		len(s.Keys) != 2 {
 		t.Errorf("after its time: %+v", stage)
 	}
 }

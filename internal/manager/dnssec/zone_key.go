@@ -286,7 +286,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	var pair keyPair
 	for key.PublicKey == "" || others[int64(key.KeyTag())] { // the tags of a zone's keys must be unique
 		if pair, err = newKeyPair(c, algorithm, key, bits); err != nil {
-			return fmt.Errorf("creating a key of %s for zone %d: %w", algorithm, zone, err)
+			return fmt.Errorf("create a key of %s for zone %d: %w", algorithm, zone, err)
 		}
 		key.PublicKey = pair.public
 	}

@@ -63,7 +63,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 				e = s.applyStep(ctx, update, next, waiting.add)
 			}
 			if e != nil {
-				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
+				err = errors.Join(err, fmt.Errorf("advance rollout %s: %w", id, e))
 			}
 			// Members that follow those that ended are ordered once here, and otherwise by the next call.
 			again = e == nil && (len(next.members) >= s.maxMoved || !ended && next.endsAny())

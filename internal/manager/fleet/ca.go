@@ -80,10 +80,10 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 		}
 		var err error
 		if a.certificate, err = x509.ParseCertificate(der); err != nil {
-			return fmt.Errorf("reading the authority's certificate: %w", err)
+			return fmt.Errorf("read the authority's certificate: %w", err)
 		}
 		if a.key, err = x509.ParseECPrivateKey(key); err != nil {
-			return fmt.Errorf("reading the authority's key: %w", err)
+			return fmt.Errorf("read the authority's key: %w", err)
 		}
 		return nil
 	}
@@ -128,7 +128,7 @@ func writeSealedKey(tx *store.Tx, sealer Sealer, key []byte) error {
 func newAuthority(now time.Time) (der, keyDER []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("creating the authority's key: %w", err)
+		return nil, nil, fmt.Errorf("create the authority's key: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Portolan fleet authority"},
@@ -136,7 +136,7 @@ func newAuthority(now time.Time) (der, keyDER []byte, err error) {
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	if der, err = x509.CreateCertificate(rand.Reader, template, template, key.Public(), key); err != nil {
-		return nil, nil, fmt.Errorf("creating the authority's certificate: %w", err)
+		return nil, nil, fmt.Errorf("create the authority's certificate: %w", err)
 	}
 	keyDER, err = x509.MarshalECPrivateKey(key)
 	return der, keyDER, err
@@ -191,7 +191,7 @@ func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("issuing a manager's certificate: %w", err)
+		return nil, fmt.Errorf("issue a manager's certificate: %w", err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *Authority) issue(at nodeID, generation int64, request *x509.Certificate
 		template.Subject.OrganizationalUnit = []string{strconv.FormatInt(at.node, 10)}
 	}
 	if der, err = x509.CreateCertificate(rand.Reader, template, a.certificate, request.PublicKey, a.key); err != nil {
-		return nil, fmt.Errorf("issuing a certificate: %w", err)
+		return nil, fmt.Errorf("issue a certificate: %w", err)
 	}
 	return der, nil
 }

@@ -185,7 +185,7 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 		}
 		return err
 	}, selectRollouts); err != nil {
-		return fmt.Errorf("reading the rollouts: %w", err)
+		return fmt.Errorf("read the rollouts: %w", err)
 	}
 	return tx.Each(func(scan func(...any) error) error {
 		var rollout, state string

@@ -68,7 +68,7 @@ func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error
 			return nil, err
 		}
 		if len(seed) != ed25519.SeedSize {
-			return nil, errors.New("the key that signs heads of the history is not as keys are kept")
+			return nil, errors.New("the stored key that signs heads of the history is malformed")
 		}
 		return ed25519.NewKeyFromSeed([]byte(seed)), nil
 	}

@@ -135,7 +135,7 @@ func (k *Keeper) chain(ctx context.Context, w pendingWork) error {
 		}
 		return signHead(tx, k.sealer)
 	}); err != nil {
-		return fmt.Errorf("signing the head: %w", err)
+		return fmt.Errorf("sign the head: %w", err)
 	}
 	return k.writeHeads(ctx)
 }
@@ -269,7 +269,7 @@ func (k *Keeper) readHeadsFile() error {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading %s: %w", k.HeadsFile, err)
+		return fmt.Errorf("read %s: %w", k.HeadsFile, err)
 	}
 	k.fileRead = true
 	return nil
@@ -365,7 +365,7 @@ func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 			return k.sendHeads(ctx, update, place)
 		}
 		if err := k.Syslog.send(ctx, entries, nil); err != nil {
-			return fmt.Errorf("sending the history to the syslog: %w", err)
+			return fmt.Errorf("send the history to the syslog: %w", err)
 		}
 		last := entries[len(entries)-1].Position.String()
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error { return setMark(tx, syslogMark, last) }); err != nil {
@@ -413,7 +413,7 @@ func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int6
 		return err
 	}
 	if err := k.Syslog.send(ctx, nil, lines); err != nil {
-		return fmt.Errorf("sending heads of the history to the syslog: %w", err)
+		return fmt.Errorf("send heads of the history to the syslog: %w", err)
 	}
 	return update(ctx, store.Author{}, func(tx *store.Tx) error {
 		return errors.Join(setMark(tx, syslogHeadsMark, strconv.FormatInt(last.Place, 10)), setMark(tx, syslogLinkMark,

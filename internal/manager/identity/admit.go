@@ -94,7 +94,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		}
 		return s.updateGroups(c, made, groups, gone)
 	}); err != nil {
-		return p, fmt.Errorf("signing in %s: %w", id.Name, err)
+		return p, fmt.Errorf("sign in %s: %w", id.Name, err)
 	}
 	return s.signInPrincipal(ctx, made, e.id, by)
 }

@@ -49,7 +49,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 		return err
 	})
 	if err != nil {
-		return authz.Principal{}, fmt.Errorf("looking up a user: %w", err)
+		return authz.Principal{}, fmt.Errorf("look up a user: %w", err)
 	}
 	if others != nil {
 		return s.loginExternal(ctx, others, name, password, remote, policy.throttle, by)

@@ -340,7 +340,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		case errors.Is(err, sql.ErrNoRows):
 			return "", "", 0, refused
 		case err != nil:
-			return "", "", 0, fmt.Errorf("looking up a key set: %w", err)
+			return "", "", 0, fmt.Errorf("look up a key set: %w", err)
 		case subtle.ConstantTimeCompare([]byte(hash), []byte(secrets.Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
 			expires <= tx.Now().Unix():
 			return "", "", 0, refused

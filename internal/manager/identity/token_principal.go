@@ -63,7 +63,7 @@ func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p 
 		return authz.Principal{}, 0, errToken
 	}
 	if err != nil {
-		return authz.Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
+		return authz.Principal{}, 0, fmt.Errorf("look up a token: %w", err)
 	}
 	user := &User{}
 	if userID != 0 {
@@ -71,7 +71,7 @@ func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p 
 			return authz.Principal{}, 0, errToken
 		}
 		if err != nil {
-			return authz.Principal{}, 0, fmt.Errorf("looking up a user: %w", err)
+			return authz.Principal{}, 0, fmt.Errorf("look up a user: %w", err)
 		}
 	}
 	switch {
@@ -116,7 +116,7 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 			return resource.Caller{}, gone
 		}
 		if err != nil {
-			return resource.Caller{}, fmt.Errorf("looking up a user: %w", err)
+			return resource.Caller{}, fmt.Errorf("look up a user: %w", err)
 		}
 		p, err := s.principalOf(tx, user)
 		return authz.CallerOf(p), err
@@ -127,7 +127,7 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 		return resource.Caller{}, gone
 	}
 	if err != nil {
-		return resource.Caller{}, fmt.Errorf("looking up a token: %w", err)
+		return resource.Caller{}, fmt.Errorf("look up a token: %w", err)
 	}
 	p, _, err := s.readToken(tx, hash, "", []string{kind})
 	if errors.Is(err, errToken) {
@@ -154,7 +154,7 @@ func expiryOf(tx *store.Tx, session int64) (int64, error) {
 func sessionOf(tx *store.Tx, session int64) (*UserSession, error) {
 	row, err := tx.Get(session)
 	if err != nil {
-		return nil, fmt.Errorf("looking up a session: %w", err)
+		return nil, fmt.Errorf("look up a session: %w", err)
 	}
 	o, err := sessionType.Object(row)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) principalOf(tx *store.Tx, user *User) (p authz.Principal, err 
 		return p, nil
 	}
 	if p.Rights, err = authz.PolicyOf(s.store).RightsOf(tx, user.ID); err != nil {
-		return p, fmt.Errorf("looking up access rights: %w", err)
+		return p, fmt.Errorf("look up access rights: %w", err)
 	}
 	if p.Rights == nil {
 		p.Role = authz.Administrator

@@ -141,7 +141,7 @@ func setDevice(c *resource.Change, address *store.Resource, device int64) error 
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("reading the device of address %d: %w", address.ID, err)
+		return fmt.Errorf("read the device of address %d: %w", address.ID, err)
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func takeOutsideRanges(tx *store.Tx, network int64) (netip.Addr, error) {
 			return free.Low, freeRemove(tx, network, free.Low, free.Low)
 		}
 		if err != nil {
-			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
+			return netip.Addr{}, fmt.Errorf("find DHCP ranges: %w", err)
 		}
 		from = store.KeyAddr(r.High).Next()
 	}

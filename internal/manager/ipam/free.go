@@ -58,7 +58,7 @@ func freeCut(tx *store.Tx, container int64, i space.Range, low, high netip.Addr)
 	if i.Low == low && high.Less(i.High) { // the most common case: only the start of the interval changes
 		if err := tx.Write("UPDATE free SET low = ? WHERE container = ? AND low = ?", store.AddrKey(high.Next()), container,
 			store.AddrKey(low)); err != nil {
-			return fmt.Errorf("writing free space: %w", err)
+			return fmt.Errorf("write free space: %w", err)
 		}
 		return nil
 	}
@@ -144,7 +144,7 @@ func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards b
 			strconv.Itoa(limit), append([]any{container, store.AddrKey(to)}, from...)...)
 		switch {
 		case err != nil:
-			return fmt.Errorf("reading free space: %w", err)
+			return fmt.Errorf("read free space: %w", err)
 		case done || n < limit:
 			return nil
 		case backwards:
@@ -177,7 +177,7 @@ func freeRow(tx *store.Tx, query string, args ...any) (space.Range, error) {
 		return space.Range{}, space.ErrNotFree
 	}
 	if err != nil {
-		return space.Range{}, fmt.Errorf("reading free space: %w", err)
+		return space.Range{}, fmt.Errorf("read free space: %w", err)
 	}
 	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}, nil
 }
@@ -185,14 +185,14 @@ func freeRow(tx *store.Tx, query string, args ...any) (space.Range, error) {
 func freeInsert(tx *store.Tx, container int64, low, high netip.Addr) error {
 	if err := tx.Write("INSERT INTO free (container, low, high) VALUES (?, ?, ?)", container, store.AddrKey(low),
 		store.AddrKey(high)); err != nil {
-		return fmt.Errorf("writing free space: %w", err)
+		return fmt.Errorf("write free space: %w", err)
 	}
 	return nil
 }
 
 func freeDelete(tx *store.Tx, container int64, low netip.Addr) error {
 	if err := tx.Write("DELETE FROM free WHERE container = ? AND low = ?", container, store.AddrKey(low)); err != nil {
-		return fmt.Errorf("writing free space: %w", err)
+		return fmt.Errorf("write free space: %w", err)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func freeRemoveMany(tx *store.Tx, container int64, addresses []netip.Addr) (take
 		return nil
 	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low", container, store.AddrKey(addresses[len(addresses)-1]))
 	if err != nil {
-		return nil, fmt.Errorf("reading free space: %w", err)
+		return nil, fmt.Errorf("read free space: %w", err)
 	}
 	if taken = append(taken, addresses[next:]...); len(taken) > 0 {
 		return taken, nil
@@ -262,7 +262,7 @@ func freeFirstBelow(tx *store.Tx, container int64, collection string) (first spa
 		return first, end, space.ErrNotFree
 	}
 	if err != nil {
-		return first, end, fmt.Errorf("looking for a free address: %w", err)
+		return first, end, fmt.Errorf("find a free address: %w", err)
 	}
 	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}, store.KeyAddr(over), nil
 }

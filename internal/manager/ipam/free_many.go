@@ -95,7 +95,7 @@ func freeAround(tx *store.Tx, container int64, parts []space.Range) (around []sp
 	}, "SELECT low, high FROM free WHERE container = ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND low < ? "+
 		"ORDER BY low DESC LIMIT 1), ?) AND low <= ? ORDER BY low", container, container, first, first, store.AddrKey(last))
 	if err != nil {
-		return nil, fmt.Errorf("reading free space: %w", err)
+		return nil, fmt.Errorf("read free space: %w", err)
 	}
 	return around, nil
 }
@@ -105,7 +105,7 @@ func freeReplace(tx *store.Tx, container int64, old, young []space.Range) error 
 	if len(old) > 0 {
 		if err := tx.Write("DELETE FROM free WHERE container = ? AND low >= ? AND low <= ?", container, store.AddrKey(old[0].Low),
 			store.AddrKey(old[len(old)-1].Low)); err != nil {
-			return fmt.Errorf("writing free space: %w", err)
+			return fmt.Errorf("write free space: %w", err)
 		}
 	}
 	rows := make([][]any, len(young))

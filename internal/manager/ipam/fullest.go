@@ -92,7 +92,7 @@ func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err 
 		"SELECT r.id, r.low, r.high, CAST(sum(u.n) AS BIGINT) FROM resource r JOIN usage u ON u.container = r.id WHERE r.collection = 'networks'"+
 			" AND r.type = 'IPv4Network' AND u.state <> '"+networkSpace+"'"+where+" GROUP BY r.id, r.low, r.high", args...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the usage of networks: %w", err)
+		return nil, fmt.Errorf("read the usage of networks: %w", err)
 	}
 	slices.SortFunc(all, func(x, y Full) int {
 		return cmp.Or(cmp.Compare(y.Share(), x.Share()), cmp.Compare(y.Used, x.Used), cmp.Compare(x.ID, y.ID))

@@ -270,7 +270,7 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 		return nil, nil, errors.New("the file is empty: the first line must name the columns")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the header: %w", err)
+		return nil, nil, fmt.Errorf("read the header: %w", err)
 	}
 	has = map[string]int{}
 	for i, name := range head {

@@ -220,7 +220,7 @@ func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*r
 		err = eachContaining(tx, above.Configuration, seen.Low, lies)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the content of a block: %w", err)
+		return nil, fmt.Errorf("read the content of a block: %w", err)
 	}
 	for _, w := range wide {
 		if err := c.addNetwork(tx, w.id, w.in, w.used); err != nil {
@@ -282,7 +282,7 @@ func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (
 		return nil
 	}, "SELECT low, high FROM resource WHERE parent = ? AND "+store.CollectionIs("", "ranges")+" AND low IS NOT NULL", above.ID)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ranges of a network: %w", err)
+		return nil, fmt.Errorf("read the ranges of a network: %w", err)
 	}
 	return c.spaceMap(whole, networkKinds), nil
 }

@@ -99,12 +99,12 @@ func usageDeltaOf(tx *store.Tx) *usageDelta {
 func (f *spaceFollower) Changed(before, after *store.Resource) error {
 	if after == nil && slices.Contains(f.space.spaces().holders, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM free WHERE container = ?", before.ID); err != nil {
-			return fmt.Errorf("deleting free space: %w", err)
+			return fmt.Errorf("delete free space: %w", err)
 		}
 	}
 	if after == nil && slices.Contains(f.space.spaces().withMarks, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM water WHERE container = ?", before.ID); err != nil {
-			return fmt.Errorf("deleting a utilization threshold: %w", err)
+			return fmt.Errorf("delete a utilization threshold: %w", err)
 		}
 	}
 	return f.usage.count(before, after)

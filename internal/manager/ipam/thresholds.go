@@ -183,7 +183,7 @@ func usedAndSize(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *bi
 func readLevel(tx *store.Tx, id int64) (level string, err error) {
 	err = tx.Each(func(scan func(...any) error) error { return scan(&level) }, "SELECT level FROM water WHERE container = ?", id)
 	if err != nil {
-		return "", fmt.Errorf("reading a utilization threshold: %w", err)
+		return "", fmt.Errorf("read a utilization threshold: %w", err)
 	}
 	return level, nil
 }
@@ -195,7 +195,7 @@ func (m *marks) setLevel(tx *store.Tx, r *store.Resource, before, after string, 
 	}
 	if err := tx.Write("INSERT INTO water (container, level) VALUES (?, ?) ON CONFLICT (container) DO UPDATE SET level = excluded.level",
 		r.ID, after); err != nil {
-		return fmt.Errorf("writing a utilization threshold: %w", err)
+		return fmt.Errorf("write a utilization threshold: %w", err)
 	}
 	if before == "" && after != levelHigh { // it has not fallen below a mark: this is the first level
 		return nil

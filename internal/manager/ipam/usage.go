@@ -114,7 +114,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
 			whole, err := shownRange(&body)
 			if err != nil {
-				return fmt.Errorf("reading the usage of resource %d: %w", r.ID, err)
+				return fmt.Errorf("read the usage of resource %d: %w", r.ID, err)
 			}
 			if r.Type == "IPv4Network" {
 				if string(body.Get("dynamicUpdateEnabled")) == "null" { // stored before the field existed
@@ -165,7 +165,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 		if wholes[i], err = shownRange(&bodies[i]); err != nil {
-			return fmt.Errorf("reading the usage of resource %d: %w", r.ID, err)
+			return fmt.Errorf("read the usage of resource %d: %w", r.ID, err)
 		}
 	}
 	usages, err := rangeUsage(tx, rows, wholes)
@@ -208,7 +208,7 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 	}
 	counts, err := tx.CountSpans("addresses", spans, store.Field{Kind: store.Text, Path: []string{"state"}})
 	if err != nil {
-		return nil, fmt.Errorf("counting the addresses of ranges: %w", err)
+		return nil, fmt.Errorf("count the addresses of ranges: %w", err)
 	}
 	usages := make([]Usage, len(rows))
 	for i := range rows {

@@ -104,7 +104,7 @@ func storedUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 			return nil
 		}, "SELECT container, state, CAST(sum(n) AS BIGINT) FROM usage WHERE container IN "+list+" GROUP BY container, state",
 			args...); err != nil {
-			return nil, fmt.Errorf("reading usage: %w", err)
+			return nil, fmt.Errorf("read usage: %w", err)
 		}
 	}
 	return all, nil
@@ -233,7 +233,7 @@ func (c *usageDelta) write() error {
 			for _, state := range slices.Sorted(maps.Keys(direct[id])) {
 				if n := direct[id][state]; n != 0 {
 					if err := c.addUpwards(id, state, n); err != nil {
-						return fmt.Errorf("writing usage: %w", err)
+						return fmt.Errorf("write usage: %w", err)
 					}
 				}
 			}
@@ -246,7 +246,7 @@ func (c *usageDelta) write() error {
 	for _, id := range touched {
 		if store.Folds() {
 			if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
-				return fmt.Errorf("summing usage up: %w", err)
+				return fmt.Errorf("sum up usage: %w", err)
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
 		return err
 	}
 	if len(chain) == 0 {
-		return fmt.Errorf("counting addresses: container %d does not exist", id)
+		return fmt.Errorf("count addresses: container %d does not exist", id)
 	}
 	args := make([]any, 0, 3*len(chain))
 	for _, container := range chain {
@@ -309,7 +309,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		}
 		return nil
 	}, "SELECT id, parent, collection, low, high FROM resource WHERE collection IN ('blocks', 'networks')"); err != nil {
-		return nil, fmt.Errorf("counting usage: %w", err)
+		return nil, fmt.Errorf("count usage: %w", err)
 	}
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id, n int64
@@ -322,7 +322,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		}
 		return nil
 	}, "SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2"); err != nil {
-		return nil, fmt.Errorf("counting usage: %w", err)
+		return nil, fmt.Errorf("count usage: %w", err)
 	}
 	l := leasesIn(tx)
 	stored, err := tx.HasTables(leasesName)
@@ -332,7 +332,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	if l != nil && stored { // a copy of an older schema has no leases yet
 		leased, err := l.CountNetworks(tx)
 		if err != nil {
-			return nil, fmt.Errorf("counting usage: %w", err)
+			return nil, fmt.Errorf("count usage: %w", err)
 		}
 		for id, states := range leased {
 			for _, state := range usedByLeases {
@@ -346,7 +346,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		depth := 0
 		for at := parents[id]; all[at] != nil; at = parents[at] {
 			if depth++; depth > len(all) { // a cycle: a block is its own ancestor
-				return nil, fmt.Errorf("counting usage: the ancestors of network %d form a cycle", id)
+				return nil, fmt.Errorf("count usage: the ancestors of network %d form a cycle", id)
 			}
 			for state, n := range all[id] {
 				all[at][state] += n
@@ -384,7 +384,7 @@ func parseUsage(text string) (Usage, error) {
 		}
 		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("reading usage: %w", err)
+			return nil, fmt.Errorf("read usage: %w", err)
 		}
 		if u[state] += n; u[state] == 0 {
 			delete(u, state)

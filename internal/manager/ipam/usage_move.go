@@ -37,7 +37,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 			return nil, err
 		}
 		if h == nil {
-			return nil, fmt.Errorf("counting addresses: container %d does not exist", id)
+			return nil, fmt.Errorf("count addresses: container %d does not exist", id)
 		}
 		if err := t.climb(h.Parent, direct[id], 1); err != nil {
 			return nil, err
@@ -151,7 +151,7 @@ func (t *tree) write() (touched []int64, err error) {
 		for _, state := range slices.Sorted(maps.Keys(t.delta[id])) {
 			if n := t.delta[id][state]; n != 0 {
 				if err := t.tx.Write(t.tx.SQL(addUsage[0])+"VALUES (?, ?, ?)"+t.tx.SQL(addUsage[1]), id, state, n); err != nil {
-					return nil, fmt.Errorf("writing usage: %w", err)
+					return nil, fmt.Errorf("write usage: %w", err)
 				}
 			}
 		}
@@ -163,7 +163,7 @@ func (t *tree) write() (touched []int64, err error) {
 		}
 		if h == nil {
 			if err := t.tx.Write("DELETE FROM usage WHERE container = ?", id); err != nil {
-				return nil, fmt.Errorf("writing usage: %w", err)
+				return nil, fmt.Errorf("write usage: %w", err)
 			}
 		}
 	}

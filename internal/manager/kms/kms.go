@@ -43,7 +43,7 @@ func ask(ctx context.Context, at string, data []byte, do func(keeper, context.Co
 	defer cancel()
 	result, err := do(k, ctx, data)
 	if err != nil {
-		return nil, fmt.Errorf("asking the key management service %s: %w", at, err)
+		return nil, fmt.Errorf("call the key management service %s: %w", at, err)
 	}
 	return result, nil
 }

@@ -201,7 +201,7 @@ func (s *Sender) notifyGroup(ctx context.Context, l *store.Lease, group int64) e
 		err = s.send(ctx, m)
 		s.Sent(m.group.NotificationType, err == nil)
 		if err != nil {
-			return fmt.Errorf("telling the notification group %d: %w", group, err)
+			return fmt.Errorf("notify group %d: %w", group, err)
 		}
 	}
 	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error { return deleteNotices(tx, group, m.ids) })

@@ -118,7 +118,7 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 		return kept, len(m) == 0, nil
 	}
 	if len(kept) < 1+fingerprintSize || kept[0] != masterForm {
-		return nil, false, fmt.Errorf("sealing key %d is not as keys are kept", id)
+		return nil, false, fmt.Errorf("the stored sealing key %d is malformed", id)
 	}
 	by, rest := kept[1:1+fingerprintSize], kept[1+fingerprintSize:]
 	for i, one := range m {
@@ -130,11 +130,11 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 			return nil, false, err
 		}
 		if len(rest) < aead.NonceSize() {
-			return nil, false, fmt.Errorf("sealing key %d is not as keys are kept", id)
+			return nil, false, fmt.Errorf("the stored sealing key %d is malformed", id)
 		}
 		key, err = aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], fmt.Append(nil, "sealing key ", id))
 		if err != nil {
-			return nil, false, fmt.Errorf("sealing key %d: %w", id, err)
+			return nil, false, fmt.Errorf("decrypt sealing key %d: %w", id, err)
 		}
 		return key, i == 0, nil
 	}

@@ -31,7 +31,7 @@ func (Sealer) Seal(tx *store.Tx, about, plain string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("sealing %s: %w", about, err)
+		return "", fmt.Errorf("encrypt %s: %w", about, err)
 	}
 	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
 	if _, err := rand.Read(nonce); err != nil {

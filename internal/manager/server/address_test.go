@@ -141,7 +141,7 @@ func TestNextLinks(t *testing.T) {
 	next := m.Want(200, "GET", list+"?limit=2&orderBy=name", "").Text("_links.next.href")
 	again := m.Want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").Text("_links.next.href")
 	m.Want(200, "GET", again, "")
-	// The history grows while somebody reads it.
+	// The history grows while a client reads it.
 	for _, order := range []string{"", "desc(id)"} {
 		query := "/api/v2/transactions?fields=id&orderBy=" + order
 		whole := m.Want(200, "GET", query, "").Get("data").([]any)
@@ -651,7 +651,7 @@ func TestNames(t *testing.T) {
 	}
 	m.Verify()
 
-	// What depends on a record goes with it; an address can be unlinked, and the last takes the host.
+	// Dependent records are deleted with a record. An address can be unlinked; unlinking the last one deletes the host.
 	address := m.Want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id+"/addresses/"+address, "")
 	m.Want(200, "GET", "/api/v2/resourceRecords/"+id, "")

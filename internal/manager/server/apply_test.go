@@ -65,7 +65,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("taken back, it is %s", r.Body)
 	}
 	m.Verify()
-	// What is referred to is called by its name, before and after.
+	// References show names, before and after.
 	moved := strings.Replace(network, `"location":"NO"`, `"location":"SE"`, 1)
 	r = m.Want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{block, moved, address, zone, host, alias}, ",")),
 		"x-portolan-dry-run: true")
@@ -74,7 +74,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("another location is %s", r.Body)
 	}
 
-	// What cannot be is refused, each with its place, and changes nothing.
+	// Impossible changes are refused, each with its place, and change nothing.
 	for wrong, field := range map[string]string{
 		plan(strings.Replace(network, `"location":"NO"`, `"location":{"id":999999}`, 1)): "resources[0].location",
 		plan(`{"range":"10.0.0.0/8"}`):                                                            "resources[0].type",
@@ -138,14 +138,14 @@ func TestApplyTags(t *testing.T) {
 		t.Errorf("the plan is %s", r.Body)
 	}
 	m.Want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
-	// What resources of the document lie in stays.
+	// Parents of resources in the document stay.
 	r = m.Want(200, "POST", "/api/v2/apply", document(true, office))
 	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "it contains resources of the document") {
 		t.Errorf("with a network in a block that goes: %s", r.Body)
 	}
 	m.Want(200, "GET", "/api/v2/blocks/"+block, "")
 	m.Want(200, "GET", "/api/v2/networks/"+network, "")
-	// What is in the way of the document and goes, goes first: a range that has moved.
+	// A resource that is to be pruned and conflicts with the document is deleted first: a range that has moved.
 	const ranges = office + `,{"type":"IPv4DHCPRange","range":"10.1.0.%s"}`
 	m.Want(200, "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "100-10.1.0.120")))
 	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", "/api/v2/apply", document(false, fmt.Sprintf(ranges, "90-10.1.0.110")))
@@ -178,7 +178,7 @@ func TestApplyTags(t *testing.T) {
 	m.Verify()
 }
 
-// TestApplySplitNetwork prunes a network that was split at the source, although addresses of the document lie in it.
+// TestApplySplitNetwork prunes a network that was split at the source, although it contains addresses of the document.
 func TestApplySplitNetwork(t *testing.T) {
 	m := startAlone(t)
 	m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -328,7 +328,7 @@ func TestApplyRefuses(t *testing.T) {
 	m.Verify()
 }
 
-// applyPatience is how long a document may take whose order is the wrong one, on a machine that is busy.
+// applyPatience is the time limit for a document in the wrong order on a busy machine.
 const applyPatience = 15 * time.Second
 
 // TestApplySkipsHalfDone checks that a resource is skipped if it is refused after a part of it was written. The others are applied.

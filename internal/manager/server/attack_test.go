@@ -25,7 +25,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// What an attacker tries, one thing after another. Numbers are those of the list that it was found in.
+// The attacks, one after another. Numbers are those of the list that it was found in.
 
 // analyst gives a token that may read.
 func (m *manager) analyst() string {
@@ -37,7 +37,7 @@ func (m *manager) analyst() string {
 	return token
 }
 
-// notHeldUp is less than what holds others up in these tests takes, and more than a request on the slowest of machines.
+// notHeldUp is shorter than the delays that these attacks could cause, and longer than a request on a slow machine.
 const notHeldUp = 20 * time.Second
 
 // quickly fails the test where a request has to wait for others.
@@ -164,7 +164,7 @@ func TestAttackGuessing(t *testing.T) {
 	if refusedAt != 5 {
 		t.Errorf("guess %d is refused, want 5", refusedAt)
 	}
-	// A right password is no way around it, and tells nothing.
+	// A correct password does not bypass the limit, and the answer does not reveal that it is correct.
 	m.Refused(429, "TooManyRequests", "failed sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
 		"Authorization:", "Content-Type: application/json")
 	apitest.Eventually(t, "the event is there", func() bool {
@@ -184,7 +184,7 @@ func TestAttackGuessing(t *testing.T) {
 			t.Errorf("exchange %d: %d %s", i, r.StatusCode, r.Body)
 		}
 	}
-	// (18) Were each of them written, there would be six; the event is one, and what looks after things beside it may be another.
+	// (18) Six failures cause one event. A background job may add another one.
 	if after := m.Store.LastCommit(); os.Getenv(apitest.OnPostgres) == "" && after >= before+5 {
 		t.Errorf("%d commits for refused exchanges", after-before)
 	}
@@ -355,7 +355,7 @@ func TestAttackLockedAccount(t *testing.T) {
 	}
 	m.Want(201, "POST", "/api/v2/sessions", `{"username":"locked","password":"the right password"}`, "Authorization:") // and remembered
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"accountLocked":true}`)
-	// The least of many is what each takes without waiting for a processor.
+	// The minimum of many attempts is the time without waiting for a processor.
 	r, w, n := time.Hour, time.Hour, time.Hour
 	for range 200 {
 		r, w = min(r, login("locked", "the right password")), min(w, login("locked", "a wrong password"))
@@ -532,7 +532,7 @@ func TestPrivilegesAct(t *testing.T) {
 	}
 	m.refusedAs("Authorization: Bearer "+bound, 403, "PasswordResetRequired", "new password", "POST", "/api/v1/fleetInstanceMinimumConfig",
 		`{"name":"x"}`)
-	// Who may not manage users does nothing to them by links either.
+	// A user without the right to manage users cannot change them by links.
 	group := m.ID("/api/v2/tagGroups", `{"name":"g"}`)
 	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
 	m.refusedAs(list, 403, "AccessDenied", "", "POST", "/api/v2/users/100000/tags", `{"id":`+tag+`}`)
@@ -579,7 +579,7 @@ func TestIgnoredIsNamed(t *testing.T) {
 			t.Errorf("%s %s %s: %d %q, want %q", c.method, c.path, c.body, r.StatusCode, got, c.want)
 		}
 	}
-	// What can be set at the beginning alone is named where it was to be another one, and not where it comes back as it was shown.
+	// A field that can only be set at creation is named if its value differs, and not if the client sends the shown value.
 	_, _, zone, block, _ := m.Basics()
 	for body, want := range map[string]string{`{"absoluteName":"example.net"}`: "absoluteName", `{"absoluteName":"example.com"}`: ""} {
 		r := m.Want(200, "PATCH", "/api/v2/zones/"+zone, body, apitest.MergePatch)

@@ -109,7 +109,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	// The last administrator who is known here stays one.
 	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/100000", `{"authenticator":{"id":`+people+`}}`)
 
-	// Another directory behind it, and nobody at all.
+	// Another directory behind it, and then none.
 	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":{"id":`+away+`}}`)
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
 	m.Refused(400, "InvalidResourceFieldValue", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+own+`}}`)
@@ -121,7 +121,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
 
-	// It can go when nobody is of it any more; sessions do not keep it.
+	// It can be deleted when no user belongs to it. Sessions do not prevent the deletion.
 	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
 	m.Want(204, "DELETE", post+"/"+people, "")
 	if r := m.Want(200, "GET", "/api/v2/sessions/"+session.Text("id"), ""); r.Get("authenticator") != nil {
@@ -186,12 +186,12 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
 
-	// Secrets do not go where somebody else has them sent.
+	// Secrets are not sent to a host that another user has set.
 	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
 	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
 	m.Want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
 
-	// Who is known by somebody else from now on begins anew.
+	// A user who gets another authenticator starts without earlier sessions.
 	session := m.Want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
 	asSession := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
 	m.Want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":null,"password":"kept here now"}`)
@@ -204,7 +204,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/users/"+carol+"/groups", "").None(t)
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "kept here now")).None(t)
 
-	// Tokens: those of one issuer are not another's to ask about, and a wrong one keeps nobody else from a good one.
+	// Tokens of an issuer are only sent to that issuer, and a wrong token does not affect others.
 	var asked atomic.Int64
 	partner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -234,7 +234,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
 
-	// Tokens in between do not let anybody guess passwords.
+	// Valid tokens in between do not reset the limit on password guesses.
 	settings := m.Want(200, "GET", "/api/v2/settings?"+filter("type:'LoginPolicySettings'"), "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
 	waits := 0
@@ -266,7 +266,7 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	// While nobody can be asked, nobody is told whether a password is right, and a stranger no more than that.
+	// While no authenticator answers, no user learns whether a password is right, and a stranger learns nothing more.
 	m.Want(200, "PATCH", post+"/"+people, `{"secondaryAuthenticator":null}`)
 	for _, header := range []string{as, apitest.BasicAuth("carol", "wrong"), apitest.BasicAuth("carol", "wrong again")} {
 		m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
@@ -315,7 +315,7 @@ func TestSigningInByTACACSAndKerberos(t *testing.T) {
 		made.Text("id")+`}}`)
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "daves password"))
 	m.Refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "wrong"))
-	// Another center, which does not know the service's key, lets nobody in.
+	// A center that does not know the service's key is refused.
 	m.Want(200, "PATCH", post+"/"+made.Text("id"), `{"keytab":"`+realm.Stale+`"}`)
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", apitest.BasicAuth("dave", "daves password"))
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sftpServer is a server of SFTP on loopback for one user, whose files lie in dir.
+// sftpServer is an SFTP server on loopback for one user, with its files in dir.
 type sftpServer struct {
 	address, dir string
 	mu           sync.Mutex

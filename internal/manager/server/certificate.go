@@ -54,7 +54,7 @@ func (m *Manager) renewCertificate() error {
 	}
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		return fmt.Errorf("reading the machine's addresses: %w", err)
+		return fmt.Errorf("read the machine's addresses: %w", err)
 	}
 	for _, a := range addrs {
 		if ip, ok := a.(*net.IPNet); ok {

@@ -142,7 +142,7 @@ func TestChangeFeed(t *testing.T) {
 	}); !errors.Is(err, errEnough) {
 		t.Errorf("the large transaction: %v", err)
 	}
-	// What is not kept any more.
+	// Positions that were pruned.
 	m.Forget()
 	m.Refused(410, "PositionGone", "pruned", "GET", "/api/v2/changes?after="+followers[0].at, "")
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
@@ -186,7 +186,7 @@ func TestChangeFeedEnds(t *testing.T) {
 	}
 }
 
-// followed waits until so many follow the changes.
+// followed waits until the number of followers is n.
 func (m *manager) followed(n int) {
 	m.T.Helper()
 	for deadline := time.Now().Add(20 * time.Second); m.REST.Followers() != n; time.Sleep(time.Millisecond) {

@@ -332,7 +332,7 @@ func TestEveryTypeComesBack(t *testing.T) {
 				r = m.Do("PUT", path, strings.Replace(string(was.Body), `"_inheritedFields":`, `"unknownToClients":`, 1))
 			}
 			after := m.Want(200, "GET", path, "")
-			// What is found as it is shown, as the size of the database, changes by itself.
+			// Some values, such as the size of the database, change by themselves.
 			if r.StatusCode != 200 || kept(t, typ, after) != kept(t, typ, was) {
 				t.Errorf("PUT of a %s as it is shown: %d %s\nit was %s\nand is %s", typ.Name, r.StatusCode, r.Body, was.Body, after.Body)
 			}

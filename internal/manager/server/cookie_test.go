@@ -40,7 +40,7 @@ func TestCookies(t *testing.T) {
 	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", none, cookie)
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by cookie"}`, none, cookie)
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"the same page"}`, none, cookie, "Sec-Fetch-Site: same-origin")
-	// What another page makes the browser send changes nothing.
+	// Requests that a foreign page triggers change nothing.
 	for _, foreign := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://example.com"} {
 		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, none, cookie, foreign)
 		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, none, cookie, foreign)
@@ -58,14 +58,14 @@ func TestCookies(t *testing.T) {
 		t.Errorf("behind TLS the cookie is %q", set)
 	}
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-session", "POST", "/api/v2/sessions", credentials, none, "x-portolan-session: jar")
-	// Whatever a browser remembers for who asks, a page of others changes nothing with it.
+	// A foreign page changes nothing with the cookies of a browser.
 	for _, ambient := range []string{apitest.BasicAuth("admin", adminPassword), "Authorization: Bearer " + m.Token} {
 		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
 	}
 	m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
 	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "POST", "/api/v2/sessions", credentials, none,
 		"x-portolan-dry-run: true")
-	// Another cookie of that name, of a host above, keeps nobody out; a refusal of something else does not take the cookie away.
+	// A cookie with the same name from a parent domain does not prevent a sign-in. An unrelated refusal does not delete the cookie.
 	m.Want(200, "GET", "/api/v2/sessions/current", "", none, "Cookie: portolan=bad; "+strings.TrimPrefix(cookie, "Cookie: "))
 	if r := m.Do("POST", "/api/v2/sessions", `{"username":"admin","password":"wrong"}`, none, cookie); r.StatusCode != 401 ||
 		r.Header.Get("Set-Cookie") != "" {

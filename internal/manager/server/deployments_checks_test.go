@@ -105,10 +105,10 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	record("GenericRecord", "ns1", `"recordType":"A","rdata":"192.0.2.3"`)
 	out("what leads to a host now goes out", 5)
-	// Another fault at the same name is told, too.
+	// Another fault at the same name is reported as well.
 	record("MXRecord", "under_score", `"priority":10,"linkedRecord":{"absoluteName":"192.0.2.9"}`)
 	apitest.Eventually(t, "that is told", func() bool { return told("the MX record of under_score") == "1" })
-	// What points to an alias that stays, because what would take its place is withheld, is withheld, too.
+	// If the replacement of an alias is withheld, records that point to the alias are withheld as well.
 	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("another alias goes out", 6)
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+

@@ -17,7 +17,7 @@ func init() {
 		d := m.deployment(at)
 		d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 		d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-		// It is no service point any more, and then one again: nobody waits for it.
+		// It stops being a service point and becomes one again: no deployment waits for it.
 		m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
 		m.deploymentIs(d.last, "FAILED")
 		m.Want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// deploying is a server that is a service point which never answers, and what it is to serve.
+// deploying is a server whose service point never answers, with its data.
 type deploying struct {
 	*manager
 	server, zone, record, point, last string

@@ -25,7 +25,7 @@ func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, err
 	case each && category == "":
 		return nil, errors.New("the zone has no feedCategories")
 	case !each && category != "":
-		return nil, fmt.Errorf("the zone has feedCategories, and the URL of --response-feeds no %s", feedCategory)
+		return nil, fmt.Errorf("the zone has feedCategories, but the URL of --response-feeds does not contain %s", feedCategory)
 	}
 	url := strings.ReplaceAll(m.options.Feeds, feedCategory, category)
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

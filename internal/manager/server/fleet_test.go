@@ -437,8 +437,7 @@ func (m *manager) instance(id string) reply {
 	return m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
 }
 
-// ownDoor gives a place to listen at that stays free while nobody listens there: at an address of its own, where
-// other tests take no ports.
+// ownDoor returns a listen address that stays free while no test listens there: a loopback address of its own.
 func ownDoor(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+mathrand.N(250), mathrand.N(250), 1+mathrand.N(250)))

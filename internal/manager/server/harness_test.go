@@ -25,7 +25,7 @@ import (
 // databases are the databases of data directories, so that a manager that is started again finds its own.
 var databases sync.Map
 
-// databaseFor returns the database that stands for a data directory; empty means SQLite in it. A new one has the schema already.
+// databaseFor returns the PostgreSQL database for a data directory; empty means SQLite in the directory. A new one has the schema already.
 func databaseFor(t *testing.T, data string) string {
 	t.Helper()
 	if os.Getenv(apitest.OnPostgres) == "" {
@@ -69,8 +69,8 @@ type manager struct {
 	http *http.Client
 }
 
-// startAlone is startManager for a test of rules, whose one client sends one request after another. What runs side by side is for others:
-// the race detector, under which SQLite takes ten times as long, passes these over.
+// startAlone is startManager for a test of rules, whose one client sends one request after another. The race detector skips tests without
+// concurrency, because SQLite takes ten times as long under it.
 func startAlone(t *testing.T) *manager {
 	t.Helper()
 	if apitest.UnderRace {

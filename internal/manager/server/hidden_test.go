@@ -67,7 +67,7 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 			}
 		}
 	}
-	// What changes something says no more of it, whatever is sent.
+	// The answers to changes reveal nothing more.
 	records := m.Want(200, "GET", d.zone+"/resourceRecords?limit=2", "")
 	numbers := map[string]string{"zones": zone, "blocks": block, "networks": network, "servers": server, "configurations": configuration,
 		"resourceRecords": records.Text("data.0.id"), "addresses": m.Want(200, "GET", "/api/v2/addresses?filter=name:contains('"+mark+"')",
@@ -117,7 +117,7 @@ func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
 	}
 }
 
-// TestReservationsAreNotBypassed protects what a reserved address refers to: deleting or changing it takes an approval, too.
+// TestReservationsAreNotBypassed protects the targets of a reserved address: deleting or changing them requires an approval as well.
 func TestReservationsAreNotBypassed(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
@@ -177,7 +177,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 	}
 }
 
-// TestOrdersTellNothingHidden orders by what a hidden resource is called: it is ordered as null.
+// TestOrdersTellNothingHidden orders by the name of a hidden resource, which is ordered as null.
 func TestOrdersTellNothingHidden(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()

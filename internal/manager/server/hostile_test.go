@@ -26,8 +26,7 @@ type operation struct{ method, path, template string }
 // parameter is one of a path.
 var parameter = regexp.MustCompile(`\{\w+\}`)
 
-// operations are all that the manager describes, of both APIs, with numbers for their parameters: of what is there, where there is
-// something.
+// operations are the described operations of both APIs, with ids of existing resources as parameters if possible.
 func (m *manager) operations() (all []operation) {
 	m.T.Helper()
 	text, err := Document(m.REST)
@@ -71,7 +70,7 @@ func (m *manager) operations() (all []operation) {
 	return all
 }
 
-// open are the operations that nobody has to show who they are for: they begin with that.
+// open are the operations without credentials: sign-ins start with them.
 var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
 
 // TestNothingWithoutCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign and
@@ -164,7 +163,7 @@ func TestNothingWithoutCredentials(t *testing.T) {
 	}
 }
 
-// allNames are what all resources are called.
+// allNames returns the names of all resources.
 func (m *manager) allNames() map[string]bool {
 	m.T.Helper()
 	all := map[string]bool{}
@@ -227,7 +226,7 @@ func TestNothingWithoutRights(t *testing.T) {
 	t.Logf("%d operations, %d names: %s", len(all), len(made), fmt.Sprint(slices.Sorted(maps.Keys(made)))[:200])
 }
 
-// public are the routes that nobody has to show anything for, each with why; all others are described, and in the tests above.
+// public are the routes without credentials, each with its reason. All others are described, and covered by the tests above.
 var public = map[string]string{
 	"/healthz": "whether it is alive", "/readyz": "whether its database answers", "/metrics": "figures, without names",
 	"/api/openapi.json": "how it is asked", "/api/docs": "the same for people", "/api/docs/": "the same for people",

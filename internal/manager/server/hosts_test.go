@@ -26,7 +26,7 @@ func TestHostPolicies(t *testing.T) {
 			t.Errorf("%s is %s", record, r.Body)
 		}
 	}
-	// The default view decides between views, the default zone takes what lies in no zone.
+	// The default view selects between views. The default zone contains the hosts without a zone.
 	m.Refused(404, "InlinedResourceNotFound", "no zone", "POST", addresses,
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`)
 	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"defaultView":{"id":`+other+`},"defaultZones":[{"id":`+lab+`}]}`, apitest.MergePatch)
@@ -59,7 +59,7 @@ func TestHostPolicies(t *testing.T) {
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"above","addresses":[{"address":"10.0.0.51"}]}`)
 	m.Refused(409, "ZoneNotAllowed", view, "POST", "/api/v2/zones/"+twin+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.52"}]}`)
-	// No name twice, where the block says so.
+	// Duplicate names are refused if the block forbids them.
 	m.Want(200, "PATCH", "/api/v2/blocks/"+block, `{"duplicateHostnamesAllowed":false}`, apitest.MergePatch)
 	m.Refused(409, "DuplicateHostname", "h.lab.example.com", "PATCH", "/api/v2/resourceRecords/"+h,
 		`{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, apitest.MergePatch)

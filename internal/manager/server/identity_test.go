@@ -41,7 +41,7 @@ func TestSessions(t *testing.T) {
 		current.Text("basicAuthenticationCredentials") != s.Text("basicAuthenticationCredentials") {
 		t.Errorf("the current session is %s", current.Body)
 	}
-	// The token is shown to who has sent it, and to nobody else.
+	// The token is shown only to the client that sent it.
 	own := "/api/v2/sessions/" + s.Text("id")
 	for _, r := range []reply{m.Want(200, "GET", own, "", basic), m.Want(200, "GET", own, ""),
 		m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", "Cookie: API_TOKEN="+s.Text("apiToken"))} {
@@ -52,7 +52,7 @@ func TestSessions(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/users/"+s.Text("user.id")+"/sessions", "", basic).Text("data.0.id"); got != s.Text("id") {
 		t.Errorf("the user's sessions begin with %s", got)
 	}
-	// Public clients send the token as a bearer token or in a cookie, too, and ask who any other credential belongs to.
+	// Public clients also send the token as a bearer token or in a cookie, and request the owner of any other credential.
 	for _, as := range []string{"Authorization: Bearer " + s.Text("apiToken"), "Cookie: API_TOKEN=" + s.Text("apiToken")} {
 		if r := m.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as); r.Text("id") != s.Text("id") {
 			t.Errorf("with %.25s the current session is %s", as, r.Body)
@@ -96,7 +96,7 @@ func TestSessions(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, readers)
 	reader = m.Want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
 
-	// An administrator ends another session; time ends one, too.
+	// An administrator ends another session. A session also expires.
 	m.Want(200, "PATCH", "/api/v2/sessions/"+reader.Text("id"), `{"state":"TERMINATED"}`)
 	final := m.Want(201, "POST", "/api/v2/sessions", login, "Authorization:")
 	c.advance(25 * time.Hour)

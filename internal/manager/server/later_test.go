@@ -96,7 +96,7 @@ func TestFieldsOfTwoNames(t *testing.T) {
 			t.Errorf("by %s are found %s", name, r.Body)
 		}
 	}
-	// What is the same in all of a type is found, too.
+	// Fields with the same value in all resources of a type are found as well.
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"kinds.example"}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	m.ID(records, `{"type":"TXTRecord","name":"a","text":"x"}`)

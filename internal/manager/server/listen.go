@@ -39,12 +39,12 @@ func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listen
 
 func (m *Manager) listen() (err error) {
 	if m.api, err = listenAt(m.options.Listen); err != nil {
-		return fmt.Errorf("listening for the APIs: %w", err)
+		return fmt.Errorf("listen for the APIs: %w", err)
 	}
 	m.api = m.fair("api", m.api, maxConnections)
 	if m.checkins = m.options.Door; m.checkins == nil {
 		if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
-			return fmt.Errorf("listening for check-ins: %w", err)
+			return fmt.Errorf("listen for check-ins: %w", err)
 		}
 	}
 	fair := m.fair("check-in", m.checkins, maxStrangers)
@@ -54,7 +54,7 @@ func (m *Manager) listen() (err error) {
 	}
 	if m.options.MetricsListen != "" {
 		if m.figures, err = listenAt(m.options.MetricsListen); err != nil {
-			return fmt.Errorf("listening for metrics: %w", err)
+			return fmt.Errorf("listen for metrics: %w", err)
 		}
 		m.figures = m.fair("metrics", m.figures, maxScrapers)
 	}
@@ -81,7 +81,7 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 		// Changed files are read again when a client connects, so that a renewed certificate needs no restart.
 		m.files = &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
 		if _, err := m.files.get(nil); err != nil {
-			return nil, fmt.Errorf("reading the certificate: %w", err)
+			return nil, fmt.Errorf("read the certificate: %w", err)
 		}
 		config.GetCertificate = m.files.get
 		return m.wanting(config), nil

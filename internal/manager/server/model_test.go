@@ -26,7 +26,7 @@ func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 		if t.Failed() {
 			rt.FailNow()
 		}
-		// Everything goes with the configuration, unless an undo took it already.
+		// Everything is deleted with the configuration, unless an undo has deleted it already.
 		status := http.StatusNoContent
 		if w.undone {
 			status = http.StatusNotFound
@@ -36,14 +36,14 @@ func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 	m.Verify()
 }
 
-// world is what a round has made.
+// world contains the resources of a round.
 type world struct {
 	m                                           *manager
 	rt                                          *rapid.T
 	configuration, view                         string
 	blocks, networks, addresses, zones, records []string
 	ranges                                      []string
-	// undone says that the configuration's own creation is taken back. Only an undo takes or brings it.
+	// undone reports that the creation of the configuration was undone. Only an undo takes or brings it.
 	undone bool
 }
 
@@ -75,7 +75,7 @@ func (w *world) do(method, path, body string) {
 	}
 }
 
-// undo takes back one of the latest transactions, tried first or not, forced or not. Whatever of it is
+// undo undoes one of the latest transactions, with or without a dry run, with or without force. Whatever of it is
 // refused changes nothing.
 func (w *world) undo() {
 	r := w.m.Do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")

@@ -129,7 +129,7 @@ func (n *naive) number(least, most int) uint32 {
 
 const base4 = 10 << 24 // 10.0.0.0
 
-// under is where something may lie: the root or a block.
+// under returns the possible parents: the root and the blocks.
 func (n *naive) under() *plot { return n.pick(append(n.all(false), n.root)) }
 
 func put(p *plot, q *plot) {
@@ -283,7 +283,7 @@ func (n *naive) resize() {
 	}
 }
 
-// split cuts a network in two; its gateway stays that of the half it lies in.
+// split divides a network in two. The half that contains the gateway keeps it.
 func (n *naive) split() {
 	p := n.pick(n.all(true))
 	if p == nil {

@@ -173,7 +173,7 @@ func TestScopesOfTokens(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", fleet)
 	m.Want(401, "GET", "/user/api/v1/fleetInstances", "", fleet)
 
-	// Access tokens are good for what their key set is; nobody gets more by a scope than the user may.
+	// Access tokens have the scope of their key set. A scope does not exceed the rights of the user.
 	set := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ks","kind":"keyset","role":"administrator","scopes":["fleet"]}`,
 		admin)
 	access := m.Want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+

@@ -97,7 +97,7 @@ func (w *waiter) ends() bool {
 	return err == io.EOF //nolint:errorlint // as bufio gives it
 }
 
-// waiting is how many check-ins are held open.
+// waiting returns the number of open check-ins.
 func (m *manager) waiting() int {
 	return m.parking.Waiting()
 }
@@ -109,7 +109,7 @@ func (m *manager) order(id string) {
 		`{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
 }
 
-// desiredOf is which version of what a service point is to run there is.
+// desiredOf returns the generation of the desired state of a service point.
 func (m *manager) desiredOf(id string) (desired int64) {
 	m.T.Helper()
 	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
@@ -158,7 +158,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 		}
 		apitest.Eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
 	}
-	// All are told at once, and looked for together: each gets its own.
+	// All are notified at once and read together: each gets its own state.
 	for _, w := range all {
 		w.send("HTTP/1.1", "")
 	}
@@ -227,7 +227,7 @@ func TestParkedConnections(t *testing.T) {
 			bytes.Contains(text, []byte(`HTTP/1.0" 200 `)) && bytes.Contains(text, []byte(" mine\n"))
 	})
 
-	// Who asks again has given up what it asked before, which is answered and lets go of its connection.
+	// A client that asks again has dropped its earlier request, which is answered, and its connection is released.
 	given := waits("HTTP/1.1", "", "X: y")
 	again := m.waiter(certificate)
 	again.seen = first.seen
@@ -259,7 +259,7 @@ func TestParkedConnections(t *testing.T) {
 	gone.answer(410)
 }
 
-// TestContentWaits: who asks for what is to be served waits in the same way, and goes on when there is nothing new.
+// TestContentWaits checks that requests for content wait in the same way, and continue if there is no new content.
 func TestContentWaits(t *testing.T) {
 	apitest.Slow(t)
 	m := startPatient(t)

@@ -136,7 +136,7 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 			}
 		}
 	}
-	// A disabled provider lets nobody in, and what its people have made is no good.
+	// A disabled provider signs no user in, and the tokens of its users are refused.
 	carol := m.Want(201, "POST", "/api/v2/tokens", `{"name":"hers"}`, "Authorization:", "Cookie: "+kept).Text("token")
 	m.Want(200, "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
 	m.Want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":false}`)

@@ -177,7 +177,7 @@ func TestUserDefinedFields(t *testing.T) {
 		r.Text("data.0.userDefinedFields.free") != "as ever" {
 		t.Errorf("found by its field: %s", r.Body)
 	}
-	// What is required is asked of what is new.
+	// New resources require the required fields.
 	m.Want(200, "PUT", definitions+"/"+since, `{"name":"since","displayName":"Since","resourceType":"Zone","required":true}`)
 	view := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").Text("data.0.id")
 	m.Refused(400, "MissingRequiredField", "since", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`)
@@ -419,7 +419,7 @@ func TestPingSweeps(t *testing.T) {
 	if has("10.0.0.11") || !has("10.0.0.20") || !has("10.0.0.12") || !has("10.0.0.13") || has("10.0.0.30") {
 		t.Error("it did something else")
 	}
-	// Where nobody answers nothing is given back: it may be the way there that is broken.
+	// If no host answers, no address is released: the network itself may be down.
 	mu.Lock()
 	clear(answering)
 	ahead = 10 * time.Hour
@@ -427,7 +427,7 @@ func TestPingSweeps(t *testing.T) {
 	if text := event(4); !strings.Contains(text, "0 responded") || strings.Contains(text, "silent") || !has("10.0.0.10") {
 		t.Errorf("it says %q", text)
 	}
-	// Where addresses cannot be asked that is said once, until the policy is due again.
+	// If the probes fail, one event is raised until the policy is due again.
 	mu.Lock()
 	refusal = errors.New("asking is forbidden")
 	ahead = 20 * time.Hour

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to what is hidden from who asks, and
-// to what does not exist: the answers are the same, so that nobody learns what there is.
+// TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to a resource that the caller does not
+// see, and to what does not exist: the answers are the same, so that nobody learns what there is.
 func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)

@@ -72,7 +72,7 @@ func TestNoWayRoundGuards(t *testing.T) {
 	m.Refused(403, "AccessDenied", "groups", "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+group, "", as)
 	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as) // it takes itself off
 
-	// What is hidden is not given back, nor seen by what is missing.
+	// Hidden resources are neither returned nor revealed by gaps.
 	r := m.Do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, as, "x-bcn-auto-create: true",
 		"x-bcn-traversal-methodology: DEPTH_FIRST", "x-bcn-reuse-existing: true")
 	if strings.Contains(string(r.Body), "secret") {
@@ -327,7 +327,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.ID("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
 	m.Refused(404, "InlinedResourceNotFound", `record "x.dark.test" does not exist`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
-	// Who may delete a zone deletes it with what administrators have made below it.
+	// A user who may delete a zone deletes it with the resources of administrators below it.
 	m.EndedImport(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
 		"Content-Type: text/csv", "x-bcn-type: ResourceRecordImport").Text("id"))
 	m.Refused(403, "AccessDenied", "may not change groups", "DELETE", "/api/v2/groups/"+group, "", sam)
@@ -354,7 +354,7 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
-	// What a range counts lies in its network: with a hidden address there, it is not told.
+	// The counts of a range are hidden if its network contains a hidden address.
 	if r := m.Want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.Text("usage.UNASSIGNED") == "" {
 		t.Errorf("what a range holds is not told: %s", r.Body)
 	}
@@ -469,7 +469,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if got := of("resourceRecords/" + host); got != "10.0.0.9 10.0.0.10 " {
 		t.Errorf("behind the document the host has %s", got)
 	}
-	// Whoever sees all takes all away.
+	// A user who sees all references can remove all.
 	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch)
 	if got := of("devices/" + device); got != "  " {
 		t.Errorf("the device has %s", got)

@@ -60,7 +60,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	mux.Handle("/api/openapi.json", m.chain.Reading(middleware.Plain(declared.Name), func(w http.ResponseWriter, _ *http.Request) error {
 		text, err := document()
 		if err != nil {
-			return fmt.Errorf("deriving the OpenAPI document: %w", err)
+			return fmt.Errorf("derive the OpenAPI document: %w", err)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, err = w.Write(text)
@@ -115,7 +115,7 @@ func (m *Manager) checkinHandler() http.Handler {
 func compressed(h http.Handler) (http.Handler, error) {
 	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.EnableGzip(true), gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
-		return nil, fmt.Errorf("setting up compression: %w", err)
+		return nil, fmt.Errorf("set up compression: %w", err)
 	}
 	return wrap(h), nil
 }

@@ -72,7 +72,7 @@ func (s *samlStage) send() (to, cookie string) {
 	return sent.Header.Get("Location"), cookie
 }
 
-// arrive goes on from where the form led to, and gives where that leads, and the cookie of the session.
+// arrive sends the form, and returns the target of the redirect and the session cookie.
 func (s *samlStage) arrive(posted *http.Response, cookie string) (to, session string) {
 	s.T.Helper()
 	to = posted.Header.Get("Location")
@@ -118,12 +118,12 @@ func TestPeopleSignInBySAML(t *testing.T) {
 		t.Errorf("the administrator signs out at %s", r.Body)
 	}
 	s.Want(401, "GET", "/sign-out", "", "Authorization:")
-	// Whoever has signed out at the provider is out here.
+	// A user who signed out at the provider is signed out here.
 	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", false)); r.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
 		t.Errorf("an unsigned request to sign out leads to %s", r.Header.Get("Location"))
 	}
 	s.Want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
-	// Not by a request of before, which somebody sends again.
+	// A replayed sign-out request is refused.
 	if r := s.post("/saml/logout", s.p.SignOutAt(t, "carol", true, time.Now().Add(-70*time.Second))); !strings.HasPrefix(
 		r.Header.Get("Location"), "https://idp.example/logout?SAMLResponse=") {
 		t.Errorf("a request that is sent again leads to %s", r.Header.Get("Location"))
@@ -268,7 +268,7 @@ func TestHostileSAML(t *testing.T) {
 			t.Errorf("a comment in a name leads to %s, as %s", to, r.Text("user.name"))
 		}
 	}
-	// What was good once is not good again, nor in another browser.
+	// A response is not valid twice, nor in another browser.
 	to, cookie = s.send()
 	form = s.p.Answer(t, to, carol, nil)
 	posted := s.post("/saml/consume", form)

@@ -35,7 +35,7 @@ func init() {
 	})
 }
 
-// scheduled is a schedule of one server, with what else a test says of it.
+// scheduled creates a schedule of one server with further fields.
 func (d *deploying) scheduled(name, more string) string {
 	return `{"type":"DeploymentSchedule","name":"` + name + `","deploymentServices":["DNS"],"servers":[{"id":` + filepath.Base(d.server) + `}],` +
 		more + `}`
@@ -81,7 +81,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/schedules/"+once, ""); r.Get("nextDateTime") != nil {
 		t.Errorf("what is due once is due again: %s", r.Body)
 	}
-	// A day later it is due again; a server that is no service point any more is told of.
+	// A day later it is due again. A server that is no longer a service point is an event.
 	m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
 	apitest.Eventually(t, "what was deployed to it has ended", func() bool {
 		return m.Want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").Count() == 0
@@ -255,7 +255,7 @@ func TestGroupDeployments(t *testing.T) {
 	}
 	empty := m.ID(at+"/serverGroups", `{"name":"empty"}`)
 	m.Refused(400, "ServerNotActive", "no servers", "POST", "/api/v2/serverGroups/"+empty+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	// What has ended stays as it is, also where a server of it goes.
+	// An ended deployment stays as it is, also if one of its servers is deleted.
 	ended := m.Want(200, "GET", "/api/v2/deployments/"+id, "")
 	m.Want(204, "DELETE", "/api/v2/servers/"+other, "")
 	if r := m.Want(200, "GET", "/api/v2/deployments/"+id, ""); r.Text("message") != ended.Text("message") ||

@@ -48,7 +48,7 @@ func TestSessionTimeout(t *testing.T) {
 			t.Errorf("the session is %s, want %s: %s", r.Text("state"), state, r.Body)
 		}
 	}
-	// A longer time counts for those that are open, too.
+	// A longer time also applies to open sessions.
 	m.Want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT24H"}`, apitest.MergePatch)
 	m.Want(200, "GET", "/api/v2/configurations", "", used)
 	c.advance(3 * time.Hour)

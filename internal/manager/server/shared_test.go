@@ -96,7 +96,7 @@ func TestManagersShareADatabase(t *testing.T) {
 	if string(first.Body) != string(again.Body) {
 		t.Errorf("the second answer is %s, the first was %s", again.Body, first.Body)
 	}
-	// Who has written at one reads it at the other, names that are inlined included.
+	// A change at one manager is visible at the other, including inlined names.
 	one.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"renamed"}`, "Content-Type: application/merge-patch+json")
 	if got := two.Want(200, "GET", "/api/v2/networks/"+network, "").Text("configuration.name"); got != "renamed" {
 		t.Errorf("the other manager still says %q", got)

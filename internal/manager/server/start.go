@@ -227,7 +227,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return nil, err
 	}
 	if m.chain.Traces, err = middleware.NewTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
-		return nil, fmt.Errorf("sending traces: %w", err)
+		return nil, fmt.Errorf("send traces: %w", err)
 	}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -282,7 +282,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	}
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
-		return nil, fmt.Errorf("loading the authority: %w", err)
+		return nil, fmt.Errorf("load the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
@@ -300,7 +300,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.observeFigures()
 	m.addressAPI.Figures, m.addressAPI.SeesServicePoint = m.Figures, m.seesServicePoint
 	if err := m.Fleet.SetClock(ctx); err != nil {
-		return nil, fmt.Errorf("asking the database for the time: %w", err)
+		return nil, fmt.Errorf("read the time of the database: %w", err)
 	}
 	if err := history.CheckFile(o.HistoryHeads); err != nil {
 		return nil, fmt.Errorf("the file of the history's heads: %w", err)
@@ -346,7 +346,7 @@ func (m *Manager) setup(ctx context.Context) error {
 	}
 	made, err := Setup(ctx, m.Address, password)
 	if err != nil {
-		return fmt.Errorf("setting up: %w", err)
+		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if made && m.options.AdminPassword == "" {
 		m.NewPassword = password
@@ -469,7 +469,7 @@ func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handle
 	m.servers = append(m.servers, s)
 	m.background.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			m.failed <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
+			m.failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
 		}
 	})
 }

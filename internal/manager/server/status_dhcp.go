@@ -51,7 +51,7 @@ func readDHCP(tx *store.Tx, mark int) (s DHCPStatus, err error) {
 	for id, states := range servers {
 		row, err := tx.Head(id)
 		if err != nil {
-			return s, fmt.Errorf("reading server %d: %w", id, err)
+			return s, fmt.Errorf("read server %d: %w", id, err)
 		}
 		s.Leases[row.Name] = states
 	}

@@ -38,7 +38,7 @@ func (m *Manager) Close() error {
 	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took
 	defer done()
 	if err := m.Fleet.WritePresence(writing, true); err != nil {
-		errs = append(errs, fmt.Errorf("writing presence: %w", err))
+		errs = append(errs, fmt.Errorf("write presence: %w", err))
 	}
 	if m.Figures != nil {
 		errs = append(errs, m.Figures.Close())

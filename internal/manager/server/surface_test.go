@@ -167,7 +167,7 @@ func TestPublishedFields(t *testing.T) {
 				!(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
 				t.Errorf("%s.%s can be null and is published as never null", name, field)
 			}
-			// Where a type is published of which there are no resources, it stands for several.
+			// A published type without resources represents several types.
 			if len(want.Ref) == 1 && f.Kind == schema.Reference && !slices.Equal(f.Refs, want.Ref) &&
 				len(published.Types()[want.Ref[0]].Collections) > 0 &&
 				name+"."+field != "TFTPDeploymentRole.server" {

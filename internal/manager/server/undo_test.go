@@ -9,7 +9,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// everything shows all there is, but for versions and what sessions and history show.
+// everything returns all resources, without versions, sessions and history.
 func (m *manager) everything(configuration string) string {
 	m.T.Helper()
 	text := ""
@@ -101,7 +101,7 @@ func TestUndoRefusals(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network, "").Text("name"); got != "office" {
 		t.Errorf("forced back, the name is %q", got)
 	}
-	// Something lies below what was made.
+	// The created resource has a child.
 	parent := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
 	made := m.LastTransaction()
 	m.ID("/api/v2/blocks/"+parent+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
@@ -114,13 +114,13 @@ func TestUndoRefusals(t *testing.T) {
 	if r := m.Undo(deleted); r.StatusCode != 409 {
 		t.Errorf("the address that is in use again: %d %s", r.StatusCode, r.Body)
 	}
-	// At the top, too.
+	// The same at the top.
 	top := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.20.0.0/16"}`)
 	m.Want(204, "DELETE", "/api/v2/blocks/"+top, "")
 	deleted = m.LastTransaction()
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	refused(deleted, "assigned to another resource afterwards")
-	// The name has been taken, and what it lay below is gone.
+	// The name is in use, and the parent is deleted.
 	z := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
 	m.Want(204, "DELETE", "/api/v2/zones/"+z, "")
 	deleted = m.LastTransaction()
@@ -357,7 +357,7 @@ func TestChangesTellTheirTransaction(t *testing.T) {
 	m.Want(200, "GET", at, "")
 }
 
-// TestUndoOfAMoveBehindOthers refuses to give a zone its former name while zones lie below it that were created since, also by force.
+// TestUndoOfAMoveBehindOthers refuses to restore the former name of a zone while it contains zones that were created since, also by force.
 func TestUndoOfAMoveBehindOthers(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)

@@ -16,7 +16,7 @@ import (
 
 var writeWire = flag.Bool("write-wire", false, "write testdata/wire.golden anew")
 
-// refusedTypes are those of which nobody makes one: each is refused with its reason.
+// refusedTypes are the types that cannot be created: each is refused with its reason.
 var refusedTypes = []string{"TrustRelationship", "ServerPatch", "ServerPatchApplication"}
 
 // alsoMade make resources of further types for the golden bytes, below what basics made: a type's own test adds to it.

@@ -39,13 +39,13 @@ func init() {
 	})
 }
 
-// people issues certificates, and says which of them are still good.
+// people issues certificates and answers OCSP requests for them.
 type people struct {
 	t           *testing.T
 	key         crypto.Signer
 	certificate *x509.Certificate
 	url         string
-	// status is what is said of all of them, old that the answers are of another time, mute that nobody answers.
+	// status is the status of all certificates. old makes the answers outdated, mute makes the responder silent.
 	status    atomic.Int64
 	old, mute atomic.Bool
 	n         int64
@@ -81,7 +81,7 @@ func newPeople(t *testing.T) *people {
 	return p
 }
 
-// of gives somebody a certificate.
+// of returns a certificate for a name.
 func (p *people) of(name string, change func(*x509.Certificate)) tls.Certificate {
 	p.t.Helper()
 	p.n++
@@ -212,7 +212,7 @@ func TestSigningInByCertificate(t *testing.T) {
 	// In no other way; tokens that ada has made go on.
 	m.Want(401, "GET", "/api/v2/networks", "", apitest.BasicAuth("ada", adminPassword))
 	m.Want(401, "POST", "/api/v2/sessions", `{"username":"ada","password":"`+adminPassword+`"}`, "Authorization:", "Content-Type: application/json")
-	// What users need stays, and one administrator needs none.
+	// The setting of users stays, and one administrator does not require a certificate.
 	m.Refused(403, "ResourceInUse", "x509Required", "DELETE", "/api/v2/authenticators/"+cards, "")
 	admin := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
 	m.Refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/"+admin, `{"x509Required":true}`, apitest.MergePatch)

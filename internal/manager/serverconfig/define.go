@@ -55,7 +55,7 @@ func (x *OptionFields) resolveDefinition(c *resource.Change, h *schema.Head, ref
 	}
 	format, err := ParseFormat(d.ValueFormat)
 	if err != nil {
-		return fmt.Errorf("reading option definition %d: %w", row.ID, err)
+		return fmt.Errorf("read option definition %d: %w", row.ID, err)
 	}
 	var named []int64
 	value, err := format.Check(x.Value, func(kind string, values []string) error {

@@ -139,7 +139,7 @@ func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		entities, size, err := tx.Extent()
 		if err != nil {
-			return fmt.Errorf("reading the size of the database: %w", err)
+			return fmt.Errorf("read the size of the database: %w", err)
 		}
 		open, err := openSessions(tx)
 		if err != nil {

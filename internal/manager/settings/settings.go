@@ -316,7 +316,7 @@ func completeSettings(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		}
 		open, err := openSessions(tx)
 		if err != nil {
-			return fmt.Errorf("counting the sessions: %w", err)
+			return fmt.Errorf("count the sessions: %w", err)
 		}
 		members := map[string][]byte{"activeSessions": fmt.Append(nil, open), "activeSessionCount": fmt.Append(nil, open)}
 		for name, text := range map[string]string{"hostname": m.Hostname, "version": published.Release, "address": m.Address} {

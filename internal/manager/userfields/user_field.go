@@ -370,7 +370,7 @@ func (x *UserDefinedFieldDefinition) BeforeDelete(c *resource.Change) error {
 	}
 	for _, r := range rows {
 		if _, err := c.Following().Change(r, func(o schema.Object) { delete(schema.HeadOf(o).UserDefinedFields, x.Name) }); err != nil {
-			return fmt.Errorf("taking the value of %s from resource %d: %w", x.Name, r.ID, err)
+			return fmt.Errorf("delete the value of %s of resource %d: %w", x.Name, r.ID, err)
 		}
 	}
 	return nil

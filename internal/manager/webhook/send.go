@@ -56,7 +56,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if _, err := io.Copy(io.Discard, io.LimitReader(rs.Body, maxAnswer)); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("read the answer: %w", err)
 	}
 	if rs.StatusCode < 200 || rs.StatusCode > 299 {
 		return fmt.Errorf("the answer is %s", rs.Status)

@@ -44,7 +44,7 @@ func Unassign(addr netip.Addr) error {
 func onLoopback(addr netip.Addr, do func(netlink.Link, *netlink.Addr) error) error {
 	link, err := netlink.LinkByName(checkin.AnycastInterface)
 	if err != nil {
-		return fmt.Errorf("looking for %s: %w", checkin.AnycastInterface, err)
+		return fmt.Errorf("find %s: %w", checkin.AnycastInterface, err)
 	}
 	a, err := netlink.ParseAddr(netip.PrefixFrom(addr, addr.BitLen()).String())
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 	if err := speaks.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{Asn: settings.AutonomousSystemNumber,
 		RouterId: settings.RouterID, ListenPort: -1}}); err != nil {
 		speaks.Stop()
-		return true, fmt.Errorf("starting BGP: %w", err)
+		return true, fmt.Errorf("start BGP: %w", err)
 	}
 	s.bgp, s.settings, s.neighbors, s.watching = speaks, settings, map[netip.Addr]Neighbor{}, func() {}
 	if err := s.addNeighbors(ctx, speaks, settings); err != nil {
@@ -171,7 +171,7 @@ func (s *Speaker) Announce(addr netip.Addr) error {
 		err = errors.Join(err, a.Error)
 	}
 	if err != nil {
-		return fmt.Errorf("announcing %s: %w", addr, err)
+		return fmt.Errorf("announce %s: %w", addr, err)
 	}
 	s.announced[addr] = path
 	s.log.Info("anycast address announced", "address", addr)
@@ -187,7 +187,7 @@ func (s *Speaker) Withdraw(addr netip.Addr) error {
 		return nil
 	}
 	if err := s.bgp.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{path}}); err != nil {
-		return fmt.Errorf("withdrawing %s: %w", addr, err)
+		return fmt.Errorf("withdraw %s: %w", addr, err)
 	}
 	delete(s.announced, addr)
 	s.log.Info("anycast address withdrawn", "address", addr)

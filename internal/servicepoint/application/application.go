@@ -121,7 +121,7 @@ func Decode(configuration json.RawMessage, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil && !errors.Is(d.Decode(&struct{}{}), io.EOF) {
-		err = errors.New("something stands behind the object")
+		err = errors.New("unexpected data after the JSON object")
 	}
 	var wrong *json.UnmarshalTypeError
 	switch {

@@ -178,7 +178,7 @@ func (s *Server) Revive() error {
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		if err := s.run(); err != nil {
-			return fmt.Errorf("starting postgres: %w", err)
+			return fmt.Errorf("start postgres: %w", err)
 		}
 		for {
 			conn, err := pgx.Connect(context.Background(), s.URL("postgres"))

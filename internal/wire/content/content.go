@@ -88,7 +88,7 @@ func Verify(in io.Reader) (Envelope, error) {
 		return e, err
 	}
 	if e.Hash != "" && (size != e.Size || hash != e.Hash) {
-		return e, fmt.Errorf("the content has %d octets of hash %.16s…, and its envelope says %d of %.16s…", size, hash, e.Size, e.Hash)
+		return e, fmt.Errorf("the content has %d octets with the hash %.16s…, but its envelope states %d with %.16s…", size, hash, e.Size, e.Hash)
 	}
 	return e, nil
 }

@@ -41,7 +41,7 @@ func TestSealedContent(t *testing.T) {
 	}
 	for name, wrong := range map[string][]byte{"shorter": sealed[:len(sealed)-1], "longer": append(bytes.Clone(sealed), 'x'),
 		"changed": append(bytes.Clone(sealed[:len(sealed)-1]), 'Y')} {
-		if _, err := Verify(bytes.NewReader(wrong)); err == nil || !strings.Contains(err.Error(), "envelope says") {
+		if _, err := Verify(bytes.NewReader(wrong)); err == nil || !strings.Contains(err.Error(), "envelope states") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -212,7 +212,7 @@ func applyParts(in *bufio.Reader, units Units) error {
 			return err
 		}
 		if now == nil && (kind == partAdded || kind == partRemoved) {
-			return fmt.Errorf("the content has a part %q in a wrong place", kind)
+			return fmt.Errorf("unexpected part %q in the content", kind)
 		}
 		if now != nil && kind != partAdded && kind != partRemoved {
 			if err := now.finish(units); err != nil {

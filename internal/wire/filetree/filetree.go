@@ -214,7 +214,7 @@ func Read(in *bufio.Reader, t Taker) error {
 		case kind == partEnd:
 			return t.End()
 		default:
-			err = fmt.Errorf("the files have a part %q in a wrong place", kind)
+			err = fmt.Errorf("unexpected part %q in the stream of files", kind)
 		}
 	}
 	return err

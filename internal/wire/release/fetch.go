@@ -53,7 +53,7 @@ func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writ
 	c.LocalTargetsDir = s.Cache
 	u, err := updater.New(c)
 	if err != nil {
-		return fmt.Errorf("reading the trusted root: %w", err)
+		return fmt.Errorf("read the trusted root: %w", err)
 	}
 	u.UnsafeSetRefTime(s.Now) // the manager's time: this machine's clock may be wrong
 	if err := u.Refresh(); err != nil {
@@ -94,7 +94,7 @@ func (s Source) root(f fetcher) ([]byte, error) {
 		return text, err
 	}
 	if text, err = f.DownloadFile(s.Base+"/"+metadataFolder+"/1.root.json", maxRoot, 0); err != nil {
-		return nil, fmt.Errorf("fetching the first root: %w", err)
+		return nil, fmt.Errorf("fetch the first root: %w", err)
 	}
 	return text, nil
 }
@@ -102,7 +102,7 @@ func (s Source) root(f fetcher) ([]byte, error) {
 // CheckRoot validates a root that is to be trusted.
 func CheckRoot(text []byte) error {
 	if _, err := trustedmetadata.New(text); err != nil {
-		return fmt.Errorf("reading the root of the releases: %w", err)
+		return fmt.Errorf("read the root of the releases: %w", err)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (r Repository) State() (s State, err error) {
 		return s, ErrNone
 	}
 	if err != nil {
-		return s, fmt.Errorf("reading %s: %w", r.path(metadata.TIMESTAMP, 0), err)
+		return s, fmt.Errorf("read %s: %w", r.path(metadata.TIMESTAMP, 0), err)
 	}
 	number := int64(0)
 	if meta := timestamp.Signed.Meta[metadata.SNAPSHOT+".json"]; meta != nil {
@@ -176,7 +176,7 @@ func (r Repository) State() (s State, err error) {
 	}
 	snapshot, err := metadata.Snapshot().FromFile(r.path(metadata.SNAPSHOT, number))
 	if err != nil {
-		return s, fmt.Errorf("reading %s: %w", r.path(metadata.SNAPSHOT, number), err)
+		return s, fmt.Errorf("read %s: %w", r.path(metadata.SNAPSHOT, number), err)
 	}
 	number = 0
 	if meta := snapshot.Signed.Meta[metadata.TARGETS+".json"]; meta != nil {
@@ -184,7 +184,7 @@ func (r Repository) State() (s State, err error) {
 	}
 	targets, err := metadata.Targets().FromFile(r.path(metadata.TARGETS, number))
 	if err != nil {
-		return s, fmt.Errorf("reading %s: %w", r.path(metadata.TARGETS, number), err)
+		return s, fmt.Errorf("read %s: %w", r.path(metadata.TARGETS, number), err)
 	}
 	s.Expires = timestamp.Signed.Expires
 	for _, other := range []time.Time{snapshot.Signed.Expires, targets.Signed.Expires} {

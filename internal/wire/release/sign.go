@@ -43,19 +43,19 @@ const (
 func key(keys, role string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(filepath.Join(keys, role+".pem"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of %s: %w", role, err)
+		return nil, fmt.Errorf("read the key of %s: %w", role, err)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("reading the key of %s: no key in PEM", role)
+		return nil, fmt.Errorf("read the key of %s: no key in PEM", role)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of %s: %w", role, err)
+		return nil, fmt.Errorf("read the key of %s: %w", role, err)
 	}
 	private, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("reading the key of %s: it is not an Ed25519 key", role)
+		return nil, fmt.Errorf("read the key of %s: it is not an Ed25519 key", role)
 	}
 	return private, nil
 }
@@ -108,7 +108,7 @@ func newKey(keys, role string) (ed25519.PrivateKey, error) {
 	path := filepath.Join(keys, role+".pem")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("making the key of %s: %w", role, err)
+		return nil, fmt.Errorf("create the key of %s: %w", role, err)
 	}
 	_, err = f.Write(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	if err == nil {
@@ -125,7 +125,7 @@ func sign[T metadata.Roles](path string, m *metadata.Metadata[T], private ed2551
 	}
 	m.ClearSignatures()
 	if _, err := m.Sign(signer); err != nil {
-		return fmt.Errorf("signing %s: %w", path, err)
+		return fmt.Errorf("sign %s: %w", path, err)
 	}
 	text, err := m.ToBytes(true)
 	if err != nil {
@@ -399,7 +399,7 @@ func (r Repository) pack(path, version, platform string, program io.Reader) (*me
 	}
 	sum := hash.Sum(nil)
 	if err := commitFile(f, filepath.Join(dir, hex.EncodeToString(sum)+"."+filepath.Base(path)), err); err != nil {
-		return nil, fmt.Errorf("packing %s: %w", path, err)
+		return nil, fmt.Errorf("pack %s: %w", path, err)
 	}
 	raw := json.RawMessage(about)
 	return &metadata.TargetFiles{Length: counted.n, Hashes: metadata.Hashes{"sha256": sum}, Custom: &raw, Path: path}, nil

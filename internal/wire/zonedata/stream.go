@@ -183,7 +183,7 @@ func Read(in io.Reader, t Taker) error {
 			return err
 		}
 		if !zone && (kind == partAdded || kind == partRemoved) {
-			return fmt.Errorf("the data of zones has a part %q in a wrong place", kind)
+			return fmt.Errorf("unexpected part %q in the stream of zones", kind)
 		}
 		switch kind {
 		case partSettings:

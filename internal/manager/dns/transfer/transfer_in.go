@@ -264,7 +264,7 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 		return true, errors.New("the server is not authoritative for the zone")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("querying %s for %s: %w", server, zone, err)
+		return nil, fmt.Errorf("query %s for %s: %w", server, zone, err)
 	}
 	return soa, nil
 }
@@ -372,7 +372,7 @@ func eachZoneRecord(ctx context.Context, server, zone string, key *TransferKey, 
 	m.SetAxfr(dns.Fqdn(zone))
 	t := &transfer{zone: dns.CanonicalName(zone), onRecord: fn}
 	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
-		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
+		return fmt.Errorf("copy %s from %s: %w", zone, server, err)
 	}
 	return nil
 }
@@ -412,7 +412,7 @@ func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, kno
 			return nil
 		}}
 	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
-		return nil, fmt.Errorf("copying the changes of %s from %s: %w", zone, server, err)
+		return nil, fmt.Errorf("copy the changes of %s from %s: %w", zone, server, err)
 	}
 	found.SOA = t.first
 	return found, nil

@@ -20,7 +20,7 @@ func copyGroup(path string) error {
 		return nil
 	}
 	if err := os.Chown(path, -1, int(s.Gid)); err != nil {
-		return fmt.Errorf("giving %s the group of its folder: %w", path, err)
+		return fmt.Errorf("set the group of %s: %w", path, err)
 	}
 	return nil
 }

@@ -288,7 +288,7 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	open := func(at netip.AddrPort, by way) error {
 		one, err := a.listen(at, by)
 		if err != nil {
-			return fmt.Errorf("listening on %s: %w", at, err)
+			return fmt.Errorf("listen on %s: %w", at, err)
 		}
 		after[at], opened = one, append(opened, one)
 		return nil

@@ -174,7 +174,7 @@ func (t *contentReader) Zone(c zonedata.Change) error {
 	t.now = &change{Change: c}
 	t.zones[c.ID] = t.now
 	if !t.now.isWhole() && t.before.zones[c.ID] == nil {
-		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
+		return fmt.Errorf("change of zone %s: the zone does not exist", c.ID)
 	}
 	return nil
 }

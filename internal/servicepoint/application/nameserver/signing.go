@@ -106,7 +106,7 @@ func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until in
 		from, to := uint32(now.Add(-inceptionMargin).Unix()), uint32(expiration.Unix()) //nolint:gosec // they wrap (RFC 4034 section 3.1.5)
 		rr := &dns.RRSIG{Algorithm: k.algorithm, KeyTag: k.tag, SignerName: apex, Inception: from, Expiration: to}
 		if err := rr.Sign(k.private, records); err != nil {
-			return nil, 0, fmt.Errorf("signing a record of zone %s: %w", apex, err)
+			return nil, 0, fmt.Errorf("sign a record of zone %s: %w", apex, err)
 		}
 		wire, err := zonedata.NewRecord(rr)
 		if err != nil {

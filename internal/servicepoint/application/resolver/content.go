@@ -177,7 +177,7 @@ func (t *contentReader) Zone(c zonedata.Change) error {
 	if t.hash, known = t.before.hashes[c.ID]; c.From == "" {
 		t.hash = zonedata.Hash{}
 	} else if !known || t.hash.String() != c.From {
-		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
+		return fmt.Errorf("change of zone %s: the zone does not exist", c.ID)
 	}
 	if !t.isPolicy[c.ID] {
 		return nil

@@ -108,7 +108,7 @@ func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 		}
 		s, err := open(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.address(), err), closeExcept(all, r.sockets))
+			return nil, errors.Join(fmt.Errorf("listen on %s: %w", of.address(), err), closeExcept(all, r.sockets))
 		}
 		all = append(all, s)
 	}

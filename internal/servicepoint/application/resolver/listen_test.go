@@ -96,7 +96,7 @@ func TestListenersGoOn(t *testing.T) {
 	}
 	at := fmt.Sprintf("127.0.0.1:%d", plain)
 	bad := text(plain, taken.Addr().(*net.TCPAddr).Port, certificate, key, "9")
-	if err := app.Configure(bad); err == nil || !strings.Contains(err.Error(), "listening on") {
+	if err := app.Configure(bad); err == nil || !strings.Contains(err.Error(), "listen on") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 	if err := version("127.0.0.1", at, "tcp"); err != nil {

@@ -37,7 +37,7 @@ func startMetrics(address string) (*metricsEndpoint, error) {
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s for metrics: %w", address, err)
+		return nil, fmt.Errorf("listen on %s for metrics: %w", address, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.DefaultGatherer, promhttp.HandlerOpts{}))

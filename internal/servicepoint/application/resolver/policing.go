@@ -366,9 +366,9 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	case err != nil:
 		return nil, err
 	case answer == nil:
-		return nil, fmt.Errorf("looking up %s: %s", name, dns.RcodeToString[code])
+		return nil, fmt.Errorf("look up %s: %s", name, dns.RcodeToString[code])
 	case answer.Rcode != dns.RcodeSuccess && answer.Rcode != dns.RcodeNameError:
-		return nil, fmt.Errorf("looking up %s: %s", name, dns.RcodeToString[answer.Rcode])
+		return nil, fmt.Errorf("look up %s: %s", name, dns.RcodeToString[answer.Rcode])
 	}
 	q.known[m.Question[0]] = answer
 	return answer, nil

@@ -187,7 +187,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
 		r.generation.install() // it still answers
-		return errors.Join(fmt.Errorf("starting to answer: %w", err), next.upstreams.close(), closeExcept(sockets, r.sockets))
+		return errors.Join(fmt.Errorf("start the resolver: %w", err), next.upstreams.close(), closeExcept(sockets, r.sockets))
 	}
 	if err := closeExcept(r.sockets, sockets); err != nil {
 		r.log.Warn("close old listeners failed", "error", err)

@@ -4,10 +4,10 @@ __metaclass__ = type
 
 DOCUMENTATION = r"""
 name: hosts
-short_description: The hosts in DNS, from Portolan
+short_description: An inventory of the host records of Portolan
 description:
-  - Each host record is a host, called by its whole name, reached at its first address, and in the group of its zone.
-  - The file of the inventory ends with portolan.yml or portolan.yaml.
+  - Each host record is a host. Its name is the absolute name, its address is the first one, and its group is the zone.
+  - The name of the inventory file must end with portolan.yml or portolan.yaml.
 options:
   plugin:
     description: portolan.network.hosts
@@ -24,11 +24,11 @@ options:
     required: true
     env: [{name: PORTOLAN_TOKEN}]
   ca:
-    description: A file with the authority to trust, in PEM.
+    description: A PEM file with the certificate authority to trust.
     type: path
     env: [{name: PORTOLAN_CA}]
   filter:
-    description: What the records must have, beside being hosts (docs/filters.md of Portolan).
+    description: A filter of the API for the host records (docs/filters.md of Portolan).
     type: str
 extends_documentation_fragment: [constructed]
 author: The Portolan authors

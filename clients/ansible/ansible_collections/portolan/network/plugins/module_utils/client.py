@@ -119,9 +119,9 @@ class Portolan:
             key, sub = rest, ""
             found = self.ask("GET", collection + "?" + urllib.parse.urlencode({"filter": field + ":" + quoted(key), "limit": 2, "fields": "id"}))
         if not found["data"]:
-            raise NotFound(404, "ResourceNotFound", f"there is nothing in {collection} with the {field} {key!r}", [])
+            raise NotFound(404, "ResourceNotFound", f"{collection} contains no resource with the {field} {key!r}", [])
         if len(found["data"]) > 1:
-            raise PortolanError(409, "ConflictingResourceFieldValues", f"several of {collection} have the {field} {key!r}: give the number", [])
+            raise PortolanError(409, "ConflictingResourceFieldValues", f"several {collection} have the {field} {key!r}: use the id", [])
         return f"{collection}/{found['data'][0]['id']}" + ("/" + sub if sub else "")
 
     def get(self, path: str, fields: Optional[str] = None) -> Dict[str, Any]:

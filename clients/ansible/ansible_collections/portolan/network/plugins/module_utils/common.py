@@ -24,4 +24,4 @@ def refused(module, error):
     """Ends a module with what the manager refused."""
     if isinstance(error, PortolanError):
         module.fail_json(msg=error.message, status=error.status, code=error.code, fields=error.fields)
-    module.fail_json(msg="the manager at %s cannot be asked: %s" % (module.params["url"], error))
+    module.fail_json(msg="connect to the manager at %s: %s" % (module.params["url"], error))

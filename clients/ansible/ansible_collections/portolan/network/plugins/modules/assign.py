@@ -5,36 +5,36 @@ __metaclass__ = type
 
 DOCUMENTATION = r"""
 module: assign
-short_description: Assigns what is free next in a network or a block of Portolan
+short_description: Assigns the next free address of a network, or the next free network of a block
 description:
-  - The next free address of a network, or the next free network of a block.
-  - Where one of that name is there already, it is that one, and nothing changes.
+  - Creates the next free address of a network, or the next free network of a block.
+  - If a resource with the name already exists there, it is returned unchanged.
 options:
   path:
     description: The network or the block, such as networks/10.1.0.0/24 or blocks/10.0.0.0/8.
     type: str
     required: true
   name:
-    description: What it is called.
+    description: The name of the address or network.
     type: str
     required: true
   size:
-    description: Of a block, how large a network, such as /26.
+    description: The size of the network in a block, such as /26.
     type: str
   members:
-    description: Further members, such as state or macAddress.
+    description: Further fields, such as state or macAddress.
     type: dict
     default: {}
   url:
-    description: The manager's URL; PORTOLAN_URL where it is left out.
+    description: The URL of the manager, by default that in PORTOLAN_URL.
     type: str
     default: http://127.0.0.1:8080
   token:
-    description: A bearer token; PORTOLAN_TOKEN where it is left out.
+    description: A bearer token, by default that in PORTOLAN_TOKEN.
     type: str
     required: true
   ca:
-    description: A file with the authority to trust, in PEM; PORTOLAN_CA where it is left out.
+    description: A PEM file with the certificate authority to trust, by default that in PORTOLAN_CA.
     type: path
 author: The Portolan authors
 """
@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 resource:
-  description: The address or the network; none in check mode where it is not there yet.
+  description: The address or the network. Empty in check mode if it does not exist yet.
   type: dict
   returned: success
 """

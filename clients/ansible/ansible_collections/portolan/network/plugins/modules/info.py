@@ -7,32 +7,32 @@ DOCUMENTATION = r"""
 module: info
 short_description: Lists resources of Portolan
 description:
-  - What there is in a collection, by a filter.
+  - Returns the resources of a collection that match a filter.
 options:
   path:
     description: A collection, or a subcollection, such as networks or networks/10.1.0.0/24/addresses.
     type: str
     required: true
   filter:
-    description: What they must have (docs/filters.md of Portolan).
+    description: A filter of the API (docs/filters.md of Portolan).
     type: str
   fields:
-    description: The fields that are given.
+    description: The fields to return, such as id,name.
     type: str
   limit:
-    description: The most that are given.
+    description: The maximum number of resources.
     type: int
     default: 1000
   url:
-    description: The manager's URL; PORTOLAN_URL where it is left out.
+    description: The URL of the manager, by default that in PORTOLAN_URL.
     type: str
     default: http://127.0.0.1:8080
   token:
-    description: A bearer token; PORTOLAN_TOKEN where it is left out.
+    description: A bearer token, by default that in PORTOLAN_TOKEN.
     type: str
     required: true
   ca:
-    description: A file with the authority to trust, in PEM; PORTOLAN_CA where it is left out.
+    description: A PEM file with the certificate authority to trust, by default that in PORTOLAN_CA.
     type: path
 author: The Portolan authors
 """

@@ -5,10 +5,10 @@ __metaclass__ = type
 
 DOCUMENTATION = r"""
 module: resources
-short_description: Lets resources of Portolan be as a task says
+short_description: Creates, changes and deletes resources of Portolan to match a task
 description:
-  - Those that are there otherwise are changed, those that are not there are made, all in one transaction, or none.
-  - References are texts, such as the code of a location, and the order does not matter (docs/apply.md of Portolan).
+  - Creates missing resources and changes existing ones that differ, in one transaction.
+  - References are names, such as the code of a location. The order of the resources does not matter (docs/apply.md of Portolan).
 options:
   resources:
     description: The resources, each with its type.
@@ -16,31 +16,31 @@ options:
     elements: dict
     required: true
   into:
-    description: What they belong below, such as configurations/main.
+    description: The parent of the resources, such as configurations/main.
     type: str
   defaults:
-    description: Members of each whose type has them, such as the view.
+    description: Default values of fields, such as the view. They apply to each resource whose type has the field.
     type: dict
   tag:
-    description: A tag that each gets, such as tags/north.
+    description: A tag to add to each resource, such as tags/north.
     type: str
   prune:
-    description: Whether what has the tag and is not among them goes.
+    description: Deletes resources that have the tag and are not in the task.
     type: bool
     default: false
   comment:
-    description: A remark that the history keeps with it.
+    description: A comment to store in the history.
     type: str
   url:
-    description: The manager's URL; PORTOLAN_URL where it is left out.
+    description: The URL of the manager, by default that in PORTOLAN_URL.
     type: str
     default: http://127.0.0.1:8080
   token:
-    description: A bearer token; PORTOLAN_TOKEN where it is left out.
+    description: A bearer token, by default that in PORTOLAN_TOKEN.
     type: str
     required: true
   ca:
-    description: A file with the authority to trust, in PEM; PORTOLAN_CA where it is left out.
+    description: A PEM file with the certificate authority to trust, by default that in PORTOLAN_CA.
     type: path
 author: The Portolan authors
 """
@@ -54,11 +54,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 transaction:
-  description: The number of the transaction; null where nothing changed.
+  description: The number of the transaction; null if nothing changed.
   type: int
   returned: always
 resources:
-  description: What came of each, with its id, its path, and the fields that changed.
+  description: The result for each resource, with its id, its path and the changed fields.
   type: list
   returned: always
 """
