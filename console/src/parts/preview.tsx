@@ -7,6 +7,7 @@ import { Icon } from "../icons"
 import { kind, title } from "../links"
 import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
+import { fieldName } from "./form"
 import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
 export interface Wanted {
@@ -230,6 +231,7 @@ async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tr
 const offers: Record<string, string> = {
   "x-bcn-link-to-external-host": "Link to it as an external host",
   "x-bcn-no-gateway": "Create it without a gateway",
+  "x-bcn-allow-multi-label-zonenames": "Use this name with several labels",
 }
 
 /** Returns the numbers of new, changed and deleted resources. */
@@ -316,7 +318,7 @@ function nameOf(o: Operation): string {
 const mostNamed = 12
 
 /** Returns the names of the resources that the changes refer to, by id. Resources without a known name are omitted. */
-function useNames(list: Operation[]): Map<number, string> {
+export function useNames(list: Operation[]): Map<number, string> {
   const ids = new Set<number>()
   const note = (v: any) => {
     if (Array.isArray(v)) v.forEach(note)
@@ -379,7 +381,7 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
                 <span class="updates">
                   {fields.slice(0, 8).map(f => (
                     <span key={f.name}>
-                      <span class="muted">{f.name}</span>{" "}
+                      <span class="muted">{fieldName(f.name)}</span>{" "}
                       {word === "changed" && (
                         <>
                           <del>{shown(named(f.previousValue))}</del> →{" "}

@@ -5,12 +5,14 @@ import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import { AccessOf } from "../parts/access"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
+import { Grant, mayGrant } from "../parts/grant"
 import { Grid, type Column } from "../parts/grid"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
-import { Operations, Preview, shown } from "../parts/preview"
+import { Preview, shown } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
@@ -18,7 +20,6 @@ import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
-import { change } from "../work"
 import { filterOf } from "../filter"
 import { History } from "./changes"
 import { Signing } from "./signing"
@@ -237,7 +238,8 @@ export function Table({
   const joins = path.includes("/") && c.m?.includes("P") && !can,
     below = path.includes("/"),
     may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
-  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)),
+  const grants = collection === "accessRights" && mayGrant()
+  const makes = can && !grants && (below ? may.add : session.value?.administrator || !people.test(path)),
     above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
   // A change of several rows uses the methods of their own collection.
@@ -267,7 +269,7 @@ export function Table({
         <span class="grow" />
         {chooser}
         <SaveRows rows={rows} />
-        {makes && (
+        {(makes || grants) && (
           <Button icon="plus" primary onClick={() => setCreating(true)}>
             New
           </Button>
@@ -358,7 +360,8 @@ export function Table({
           )}
         </Preview>
       )}
-      {creating && can && (
+      {creating && grants && <GrantHere path={path} close={() => setCreating(false)} done={rows.reload} />}
+      {creating && can && !grants && (
         <Create
           path={path}
           makes={c}
@@ -371,6 +374,15 @@ export function Table({
       )}
     </>
   )
+}
+
+/** A new access right: of the user or group, or at the resource, that the path names. */
+function GrantHere({ path, close, done }: { path: string; close: () => void; done: () => void }) {
+  const above = path.includes("/") ? path.split("/").slice(0, 2).join("/") : null,
+    { data } = useResource(above)
+  if (above && !data) return null
+  const subject = data && ["User", "UserGroup"].includes(data.type) ? data : undefined
+  return <Grant subject={subject} on={subject ? undefined : data} close={close} done={done} />
 }
 
 /** Links an existing resource to the parent resource. */
@@ -531,6 +543,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [
     ["", "Fields"],
     ...subs.map((n): [string, string] => [n, collectionName(n)]),
+    ...(r.type === "User" ? [["access", "Access"] as [string, string]] : []),
     ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []),
     ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : []),
   ]
@@ -567,10 +580,9 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         </p>
       )}
       {!below ? (
-        <>
-          <Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} />
-          <Actions r={r} reload={reload} />
-        </>
+        <Fields r={r} />
+      ) : below === "access" && r.type === "User" ? (
+        <AccessOf user={r.id} />
       ) : (
         <Below r={r} collection={collection} what={below} may={may} />
       )}
@@ -589,63 +601,6 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         />
       )}
     </>
-  )
-}
-
-/** Actions for specific resource types, in addition to editing. */
-function Actions({ r, reload }: { r: Resource; reload: () => void }) {
-  if (r.type !== "WorkflowRequest") return null
-  const did = String(r.requestType).startsWith("DELETE")
-    ? "DELETE"
-    : /^(ADD|ASSIGN)/.test(r.requestType)
-      ? "ADD"
-      : "CHANGE"
-  return (
-    <>
-      <h2>Requested change</h2>
-      <Operations
-        list={[
-          {
-            operationType: did,
-            resourceId: r.resourceId,
-            resourceType: r.resourceType,
-            name: r.resource ? title(r.resource) : (r.name ?? undefined),
-            fieldUpdates: r.fieldUpdates ?? [],
-          },
-        ]}
-      />
-      {r.state === "PENDING" && <Decide r={r} reload={reload} />}
-    </>
-  )
-}
-
-/** Approves or denies a request of another user. */
-function Decide({ r, reload }: { r: Resource; reload: () => void }) {
-  const [comment, setComment] = useState("")
-  const decide = (state: string, says: string) =>
-    change(
-      says,
-      "PATCH",
-      "workflowRequests/" + r.id,
-      { state },
-      comment ? { headers: { "x-bcn-change-control-comment": comment } } : {},
-    ).then(reload)
-  return (
-    <section class="card">
-      <h2>Decision</h2>
-      <label>
-        Comment
-        <input value={comment} onInput={e => setComment(e.currentTarget.value)} />
-      </label>
-      <div class="buttons">
-        <Button primary icon="check" onClick={() => void decide("APPROVED", "Approved and applied.")}>
-          Approve
-        </Button>
-        <Button icon="x" onClick={() => void decide("DENIED", "Denied.")}>
-          Deny
-        </Button>
-      </div>
-    </section>
   )
 }
 
