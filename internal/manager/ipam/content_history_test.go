@@ -12,7 +12,9 @@ func TestContentTransactions(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()
 	other := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`)
-	at := func(network string) int { return m.Want(200, "GET", "/api/v2/networks/"+network+"/contentTransactions", "").Count() }
+	at := func(network string) int {
+		return m.Want(200, "GET", "/api/v2/networks/"+network+"/contentTransactions", "").Count()
+	}
 	own := m.Want(200, "GET", "/api/v2/networks/"+network+"/transactions", "").Count()
 	begin, others := at(network), at(other)
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.40","state":"STATIC"}`)
