@@ -260,3 +260,37 @@ func TestAssignMany(t *testing.T) {
 	s.ok(p.Wait(`!document.querySelector("dialog")`))
 	s.id("blocks", "range:'10.200.0.0/16'")
 }
+
+// TestHistoryOfContent checks that the history of a network has the changes of its addresses with their fields, that a period limits it, and
+// that a refused undo names the resources.
+func TestHistoryOfContent(t *testing.T) {
+	s := start(t)
+	network, address := s.id("networks", "range:'10.0.0.0/24'"), s.id("addresses", "address:'10.0.0.2'")
+	s.api("PATCH", "/api/v2/addresses/"+address, `{"name":"crane-of-today"}`)
+	s.api("PATCH", "/api/v2/addresses/"+address, `{"name":"crane-of-tonight"}`)
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network + "/transactions"))
+	s.ok(p.Text("crane-of-today"))
+	s.ok(p.Wait(`[...document.querySelectorAll("#main .row del")].some(d => d.innerText === "crane-of-today")`)) // the change in its row
+	s.shot(p, "history")
+	s.accessible(p, "history of a network")
+	choose := func(period string) {
+		t.Helper()
+		s.eval(p, `(() => { const e = [...document.querySelectorAll("#main .tools select")].find(x => x.closest("label")?.innerText.includes("Period"));
+			e.value = "`+period+`"; e.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	}
+	choose("hour")
+	s.ok(p.Wait(`location.search.includes("period=hour") && document.body.innerText.includes("crane-of-tonight")`))
+	s.ok(p.Go("/ui/networks/" + network + "/transactions?period=own&to=2001-01-01T00:00"))
+	s.ok(p.Text("No changes match."))
+	s.ok(p.Go("/ui/networks/" + network + "/transactions?content=0"))
+	s.ok(p.Wait(`document.querySelectorAll("#main .grid-body .row").length > 0`))
+	if shows := s.eval(p, `document.querySelector("#main").innerText.includes("crane-of-tonight")`); shows != "false" {
+		t.Error("the history of the network alone shows changes of its addresses")
+	}
+	s.ok(p.Go("/ui/transactions"))
+	s.ok(p.Text("crane-of-tonight"))
+	s.eval(p, `[...document.querySelectorAll("#main .row button")].filter(b => b.innerText === "Undo")[1].click()`)
+	s.ok(p.Text("10.0.0.2 crane-of-tonight (" + address + ") was changed afterwards"))
+	s.shot(p, "undo-refused")
+}

@@ -178,19 +178,25 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
   )
 }
 
+/** Removes the advice to send a header: the window has a button for it where that helps. */
+const withoutHeaders = (text: string) =>
+  text.replace(/,? or (send|set) (the header )?x-(bcn|portolan)-[a-z-]+(: \w+)?( to create it)?/g, "")
+
 /** A sentence of the manager, with links to the transactions that it names. */
 function LinkedText({ text }: { text: string }) {
   return (
     <>
-      {text.split(/\b(transactions? \d+)/).map((part, i) =>
-        i % 2 ? (
-          <a key={i} href={"/ui/transactions/" + part.replace(/\D+/, "")}>
-            {part}
-          </a>
-        ) : (
-          part
-        ),
-      )}
+      {withoutHeaders(text)
+        .split(/\b(transactions? \d+)/)
+        .map((part, i) =>
+          i % 2 ? (
+            <a key={i} href={"/ui/transactions/" + part.replace(/\D+/, "")}>
+              {part}
+            </a>
+          ) : (
+            part
+          ),
+        )}
     </>
   )
 }

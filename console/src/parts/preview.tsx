@@ -231,6 +231,7 @@ async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tr
 const offers: Record<string, string> = {
   "x-bcn-link-to-external-host": "Link to it as an external host",
   "x-bcn-no-gateway": "Create it without a gateway",
+  "x-bcn-allow-multi-label-zonenames": "Use this name with several labels",
 }
 
 /** Returns the numbers of new, changed and deleted resources. */

@@ -1,12 +1,12 @@
 // The change history: the user, the time and the changed fields of each transaction, and Undo.
-import { useState } from "preact/hooks"
+import { useEffect, useMemo, useState } from "preact/hooks"
 import { dryRun, get, query, type Operation, type Page, type Problem, type Resource, type Tried } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
 import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
-import { Effect, Operations } from "../parts/preview"
+import { Effect, Operations, shown } from "../parts/preview"
 import { FilterForm, SaveRows } from "../parts/tools"
-import { go, place } from "../router"
+import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { change } from "../work"
 import { filterOf } from "../filter"
@@ -23,25 +23,173 @@ export function Changes() {
 /** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
 const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
-/** The transactions of all resources, or of one resource. */
-export function History({ path, filtered }: { path: string; filtered?: boolean }) {
-  const filter = place.value.query.get("filter") ?? "",
-    [undoing, setUndoing] = useState<Resource | null>(null)
-  const rows = useRows(path, { orderBy: latest(path + filter), filter: filter || undefined }, ["transactions"])
+/** The periods of a history: the key, the name and the begin. */
+const periods: [key: string, name: string, begin: (now: Date) => Date][] = [
+  ["hour", "last hour", now => new Date(now.getTime() - 3600e3)],
+  ["today", "today", now => new Date(now.getFullYear(), now.getMonth(), now.getDate())],
+  ["yesterday", "since yesterday", now => new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1)],
+  ["week", "last 7 days", now => new Date(now.getTime() - 7 * 86400e3)],
+  ["month", "last 30 days", now => new Date(now.getTime() - 30 * 86400e3)],
+]
+
+/** Returns the filter of the period in the URL; undefined for all time. */
+function periodFilter(q: URLSearchParams): string | undefined {
+  const time = (d: Date) => `'${d.toISOString().slice(0, 19)}Z'`,
+    parsed = (name: string) => {
+      const d = new Date(q.get(name) ?? "")
+      return isNaN(d.getTime()) ? null : d
+    }
+  const key = q.get("period"),
+    known = periods.find(([k]) => k === key)
+  if (known) return `creationDateTime:ge(${time(known[2](new Date()))})`
+  const from = key === "own" ? parsed("from") : null,
+    to = key === "own" ? parsed("to") : null
+  return (
+    [from && `creationDateTime:ge(${time(from)})`, to && `creationDateTime:le(${time(to)})`]
+      .filter(Boolean)
+      .join(" and ") || undefined
+  )
+}
+
+/** The control of the period. */
+function Period() {
+  const q = place.value.query,
+    key = q.get("period") ?? ""
   return (
     <>
-      {filtered && (
-        <div class="tools">
+      <label class="inline">
+        Period{" "}
+        <select value={key} onChange={e => setQuery({ period: e.currentTarget.value || null, from: null, to: null })}>
+          <option value="">all time</option>
+          {periods.map(([k, name]) => (
+            <option key={k} value={k}>
+              {name}
+            </option>
+          ))}
+          <option value="own">from … to …</option>
+        </select>
+      </label>
+      {key === "own" &&
+        ["from", "to"].map(name => (
+          <label key={name} class="inline">
+            {name}{" "}
+            <input
+              type="datetime-local"
+              value={q.get(name) ?? ""}
+              onChange={e => setQuery({ [name]: e.currentTarget.value || null })}
+            />
+          </label>
+        ))}
+    </>
+  )
+}
+
+/** Collections whose resources contain others: their history includes the changes of the content. */
+const containers = ["blocks", "networks", "ranges", "views", "zones", "servers"]
+
+/** The changes of a transaction, as far as they are read. A transaction never changes. */
+const seen = new Map<number, Page<Operation>>()
+
+/** The largest number of transactions that are kept in memory. */
+const mostSeen = 2000
+
+/** A short form of the changed fields of a transaction, loaded when the row is shown for a moment. */
+function ChangedFields({ t }: { t: Resource }) {
+  const [page, setPage] = useState(seen.get(t.id))
+  useEffect(() => {
+    const known = seen.get(t.id)
+    setPage(known)
+    if (known || !t.changedResources) return
+    const abort = new AbortController()
+    const timer = setTimeout(() => {
+      get<Page<Operation>>(`transactions/${t.id}/operations` + query({ limit: 2, total: true }), {
+        signal: abort.signal,
+        quiet: true,
+      }).then(
+        p => {
+          if (seen.size >= mostSeen) seen.clear()
+          seen.set(t.id, p)
+          setPage(p)
+        },
+        () => {}, // the row stays without them
+      )
+    }, 150)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [t.id])
+  if (!page) return null
+  const total = page.totalCount ?? page.count
+  return (
+    <span class="cut small muted">
+      {page.data.map((o, i) => {
+        const fields = (o.fieldUpdates ?? []).filter(
+          f =>
+            !["up", "configuration", "type", "_inheritedFields"].includes(f.name) &&
+            shown(f.value) !== shown(f.previousValue),
+        )
+        return (
+          <span key={i}>
+            {i ? "; " : ""}
+            {total > 1 && <span class="mono">{o.name} </span>}
+            {o.operationType === "CHANGE"
+              ? fields.slice(0, 3).map((f, k) => (
+                  <span key={f.name}>
+                    {k ? ", " : ""}
+                    {f.name} <del>{shown(f.previousValue)}</del> → <ins>{shown(f.value)}</ins>
+                  </span>
+                ))
+              : o.operationType === "DELETE"
+                ? "deleted"
+                : "new"}
+            {o.operationType === "CHANGE" && fields.length > 3 ? ` and ${fields.length - 3} more` : ""}
+          </span>
+        )
+      })}
+      {total > page.data.length && `; ${number(total - page.data.length)} more resources`}
+    </span>
+  )
+}
+
+/** The transactions of all resources, or of one resource. Those of a container include its content. */
+export function History({ path: own, filtered }: { path: string; filtered?: boolean }) {
+  const q = place.value.query,
+    typed = q.get("filter") ?? "",
+    // computed once, so that the list stays the same
+    period = useMemo(() => periodFilter(q), [q.get("period"), q.get("from"), q.get("to")]),
+    contains = containers.includes(own.split("/")[0]) && own.endsWith("/transactions"),
+    alone = q.get("content") === "0",
+    path = contains && !alone ? own.replace(/transactions$/, "contentTransactions") : own
+  const filter = [period && typed ? `(${typed})` : typed, period].filter(Boolean).join(" and ")
+  const [undoing, setUndoing] = useState<Resource | null>(null)
+  const rows = useRows(path, { orderBy: latest(own + filter), filter: filter || undefined }, ["transactions"])
+  return (
+    <>
+      <div class="tools">
+        {filtered && (
           <FilterForm
             table="changes"
+            parameters={["filter", "period", "from", "to"]}
             placeholder="description, or principal:'ada' and operation:startsWith('DELETE')"
-            of={text => filterOf(text, "description")}
+            of={text => filterOf(text, "description").replace(/\bprincipal:'the manager'/g, "principal:null")}
           />
-          <span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span>
-          <span class="grow" />
-          <SaveRows rows={rows} />
-        </div>
-      )}
+        )}
+        <Period />
+        {contains && (
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={!alone}
+              onChange={e => setQuery({ content: e.currentTarget.checked ? null : "0" })}
+            />
+            Include the content
+          </label>
+        )}
+        <span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
@@ -54,7 +202,15 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
           id={r => r.id}
           open={r => go("/ui/transactions/" + r.id)}
           empty={
-            <Empty title={session.value?.administrator ? "No changes yet." : "No changes visible to you."}>
+            <Empty
+              title={
+                filter
+                  ? "No changes match."
+                  : session.value?.administrator
+                    ? "No changes yet."
+                    : "No changes visible to you."
+              }
+            >
               {!session.value?.administrator && "You need the history privilege to see other users' changes."}
             </Empty>
           }
@@ -84,7 +240,20 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
                 </>
               ),
             },
-            { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
+            {
+              key: "fields",
+              title: "Fields",
+              width: "minmax(10rem,2.4fr)",
+              minor: true,
+              cell: r => <ChangedFields t={r} />,
+            },
+            {
+              key: "comment",
+              title: "Comment",
+              width: "minmax(4rem,1fr)",
+              minor: true,
+              cell: r => <span class="muted">{r.comment}</span>,
+            },
             {
               key: "undo",
               title: "",
@@ -146,7 +315,7 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
         <Button primary={!over} danger={over} icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply()}>
           {over ? "Undo despite later changes" : "Undo"}
         </Button>
-        {!over && p?.code === "UndoConflict" && (
+        {!over && p?.code === "UndoConflict" && p.message.includes("changed afterwards") && (
           <Button
             onClick={() => {
               setProblem(undefined)

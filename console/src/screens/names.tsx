@@ -510,7 +510,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
         key: "acts",
         title: "",
         width: "4.5rem",
-        minor: true,
+        narrow: "3.4rem",
         cell: r =>
           may.change && (
             <span>

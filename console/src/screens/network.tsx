@@ -389,15 +389,24 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         key: "address",
         title: "Address",
         width: "minmax(8rem,14rem)",
-        narrow: "7rem",
+        narrow: s.v6 ? "minmax(0,1.4fr)" : "6.2rem",
         cell: x => (
           <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>
             {x.address}
           </a>
         ),
       },
-      { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
-      { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
+      {
+        key: "name",
+        title: "Name",
+        width: "minmax(8rem,2fr)",
+        cell: x => (
+          <span class="cut" title={x.name ?? undefined}>
+            {x.name}
+          </span>
+        ),
+      },
+      { key: "state", title: "State", width: "9rem", minor: true, cell: x => <State of={x.state} /> },
       {
         key: "macAddress",
         title: "Hardware",
@@ -411,7 +420,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         key: "free",
         title: "Free after this",
         width: "8.5rem",
-        narrow: "4.4rem",
+        minor: true,
         cell: (x, i) => {
           const f = behind(x, i)
           return f ? (
@@ -435,7 +444,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         key: "acts",
         title: "",
         width: "4.5rem",
-        minor: true,
+        narrow: "3.4rem",
         cell: x =>
           may.change && (
             <span>

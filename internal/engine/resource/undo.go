@@ -128,7 +128,7 @@ func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource)
 		}
 		for _, child := range since {
 			if child != nil && child.Key != "" {
-				return cannotUndo("%s %d was created in %s %d afterwards", child.Type, child.ID, row.Type, row.ID)
+				return cannotUndo("%s (%d) was created in %s (%d) afterwards", described(child), child.ID, described(before), row.ID)
 			}
 		}
 	}
@@ -142,24 +142,21 @@ func cannotUndo(format string, args ...any) error {
 // undoChange undoes one change of a resource, given as it is now, and returns the resulting resource.
 func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
 	force bool) (*store.Resource, error) {
-	shown := u.after
-	if shown == nil {
-		shown = u.before
-	}
+	shown := shownOf(u)
 	t := c.API.types[shown.Type]
 	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
-		return nil, cannotUndo("changes of %s %d cannot be undone", shown.Type, u.resource)
+		return nil, cannotUndo("changes of %s (%d) cannot be undone", described(shown), u.resource)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
-		return nil, cannotUndo("%s %d was changed afterwards, by transaction %d", now.Type, now.ID, now.Version)
+		return nil, cannotUndo("%s (%d) was changed afterwards, by transaction %d", described(now), now.ID, now.Version)
 	}
 	switch {
 	case u.after != nil && now == nil:
-		return nil, cannotUndo("%s %d was deleted afterwards", u.after.Type, u.resource)
+		return nil, cannotUndo("%s (%d) was deleted afterwards", described(u.after), u.resource)
 	case u.before == nil:
 		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
-		return nil, cannotUndo("%s %d already exists", now.Type, now.ID)
+		return nil, cannotUndo("%s (%d) already exists", described(now), now.ID)
 	case u.after == nil:
 		return c.restore(u.before)
 	}
@@ -252,11 +249,15 @@ func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
 	if err != nil || needs == 0 {
 		return err
 	}
-	how := "refers to"
-	if below {
-		how = "belongs to"
+	needing, err := c.Tx.Get(needs)
+	if err != nil {
+		return err
 	}
-	return cannotUndo("resource %d %s %s %d, which the undo deletes", needs, how, removed[needed].Type, needed)
+	how := "refers to %s (%d), which the undo deletes"
+	if below {
+		how = "was added to %s (%d) afterwards"
+	}
+	return cannotUndo("%s (%d) "+how, described(needing), needs, described(removed[needed]), needed)
 }
 
 // restore restores a deleted resource with its old id.
@@ -276,7 +277,7 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	}
 	blocked, err := c.API.Respan(c.Tx, moves)
 	if blocked != nil {
-		return cannotUndo("the addresses of %s %d were assigned to another resource afterwards", blocked.Type, blocked.ID)
+		return cannotUndo("the addresses of %s (%d) were assigned to another resource afterwards", described(blocked), blocked.ID)
 	}
 	if errors.Is(err, space.ErrNotFree) {
 		return cannotUndo("the addresses were assigned to another resource afterwards")
@@ -311,12 +312,12 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 			continue
 		}
 		if ok, err := there(row.Parent); err != nil || !ok {
-			return cmp.Or(err, cannotUndo("resource %d, the parent of %s %d, no longer exists", row.Parent, row.Type, row.ID))
+			return cmp.Or(err, cannotUndo("resource %d, the parent of %s (%d), no longer exists", row.Parent, described(row), row.ID))
 		}
 		for _, ref := range slices.Concat(row.Refs, row.Links) {
 			if ok, err := there(ref.Target); err != nil || !ok {
-				return cmp.Or(err, cannotUndo("resource %d, the %s of %s %d, no longer exists", ref.Target, ref.Field,
-					row.Type, row.ID))
+				return cmp.Or(err, cannotUndo("resource %d, the %s of %s (%d), no longer exists", ref.Target, ref.Field,
+					described(row), row.ID))
 			}
 		}
 		o, err := c.API.types[row.Type].Object(row)
@@ -326,7 +327,7 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 		n := *c
 		n.Type, n.Old, n.New, n.Row = c.API.types[row.Type], nil, o, row
 		if err := n.validate(); err != nil {
-			return cannotUndo("%s %d is no longer valid: %s", row.Type, row.ID, err)
+			return cannotUndo("%s (%d) is no longer valid: %s", described(row), row.ID, err)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 )
 
 var postgresDialect = dialect{
+	content: "SELECT x.id FROM content CROSS JOIN LATERAL (SELECT r.id FROM resource r WHERE r.parent = content.id UNION ALL" +
+		" SELECT c.resource FROM change c WHERE c.operation = 'DELETE' AND (c.before::json ->> 'parent')::bigint = content.id) x",
 	feed: "SELECT id, at, user_id, operation, body, committed, first, last FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
 	oldest: "SELECT t.id, t.at, t.committed FROM history_link l JOIN txn t ON t.id = l.txn" +

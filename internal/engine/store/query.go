@@ -59,6 +59,8 @@ type dialect struct {
 	position, front, back func(b *builder, column func(), text string)
 	// nulls is appended to an ascending and to a descending order. Rows without a value come first and last, respectively.
 	nulls [2]string
+	// content is the recursive part of a query: the resources below those of content, also deleted ones.
+	content string
 	// truth returns the representation of a boolean in a body.
 	truth func(bool) any
 	// feed selects the entries after a position of the change feed. Its arguments are the two numbers of the position and the limit.

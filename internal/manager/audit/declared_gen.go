@@ -6,6 +6,7 @@ import "portolan/internal/engine/resource"
 
 // Register declares everything of this package.
 func Register(r *resource.Registry) {
+	registerContentTransactions(r)
 	registerLogs(r)
 	registerOperations(r)
 	registerTransactions(r)

@@ -105,7 +105,7 @@ func TestUndoRefusals(t *testing.T) {
 	parent := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
 	made := m.LastTransaction()
 	m.ID("/api/v2/blocks/"+parent+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
-	refused(made, "belongs to IPv4Block "+parent, "x-bcn-force-undo: true")
+	refused(made, "was added to IPv4Block 10.8.0.0/16 ("+parent+")", "x-bcn-force-undo: true")
 	// The space of what was deleted has been taken.
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
 	m.Want(204, "DELETE", "/api/v2/addresses/"+address, "")
@@ -367,7 +367,7 @@ func TestUndoOfAMoveBehindOthers(t *testing.T) {
 	move := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.id")
 	child := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"c.b.a"}`)
 	undo := `{"transactionType":"UNDO","transactionId":` + move + `}`
-	m.Refused(409, "UndoConflict", "was created in Zone "+zone+" afterwards", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
+	m.Refused(409, "UndoConflict", "c.b.a ("+child+") was created in Zone b.a ("+zone+") afterwards", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/zones/"+child, "")
 	m.Want(201, "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
