@@ -137,4 +137,14 @@ func TestLeasesAreImported(t *testing.T) {
 	if ack := renews("10.0.0.101"); ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck {
 		t.Fatalf("the renewal of the second client is answered by %v", ack)
 	}
+	// A client of a network that no server serves is shown at its network.
+	other := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.7.0.0/16"}`)
+	m.id("/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24"}`)
+	stranger := dhcpClient{t, at, net.HardwareAddr{2, 0, 0, 0, 0, 0x44}}
+	if offer := stranger.ask(dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IPv4(10, 7, 0, 1))); offer != nil {
+		t.Errorf("a client of no network gets %v", offer)
+	}
+	m.page("/servers/"+server+"/refusedClients", "no-network")
+	m.ends(0, "02-00-00-00-00-44", "dhcp", "refused", "networks/10.7.0.0/24")
+	m.ends(0, "no server serves 10.7.0.0/24", "dhcp", "refused", "networks/10.7.0.0/24")
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/netip"
 	"strings"
 	"text/tabwriter"
 
@@ -68,7 +70,7 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	collection, filter := "refusedClients", ""
+	collection, filter, network := "refusedClients", "", int64(0)
 	if _, err := net.ParseMAC(c.Of); err == nil {
 		filter = "macAddress:'" + c.Of + "'"
 	} else if c.Of != "" {
@@ -76,9 +78,12 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		collection = fmt.Sprintf("networks/%d/refusedClients", id)
+		collection, network = fmt.Sprintf("networks/%d/refusedClients", id), id
 	}
 	page, err := cl.List(s.ctx, collection, client.Query{Filter: filter, OrderBy: "desc(lastDateTime)", Limit: c.Limit})
+	if err == nil && network != 0 && len(page.Data) == 0 {
+		page, err = c.unserved(s, cl, network)
+	}
 	if err != nil {
 		return err
 	}
@@ -95,6 +100,43 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 				r.Server.Name}, "\t"), err
 		})
 }
+
+// unserved returns the refused clients of a network that no server serves: the server lists them by their relay, or by the address that
+// they ask for.
+func (c *dhcpRefusedCommand) unserved(s *session, cl *client.Client, network int64) (page client.Page, err error) {
+	var at struct{ Range string }
+	if err := cl.Do(s.ctx, http.MethodGet, fmt.Sprintf("/api/v2/networks/%d", network), nil, &at); err != nil {
+		return page, err
+	}
+	within, err := netip.ParsePrefix(at.Range)
+	if err != nil {
+		return page, err
+	}
+	all, err := cl.List(s.ctx, "refusedClients", client.Query{OrderBy: "desc(lastDateTime)", Limit: unservedLimit})
+	if err != nil {
+		return page, err
+	}
+	for _, text := range all.Data {
+		var r struct {
+			Network                        *struct{ ID int64 }
+			RelayAddress, RequestedAddress netip.Addr
+		}
+		if err := json.Unmarshal(text, &r); err != nil {
+			return page, err
+		}
+		if r.Network == nil && (within.Contains(r.RelayAddress) || within.Contains(r.RequestedAddress)) && int64(len(page.Data)) < c.Limit {
+			page.Data = append(page.Data, text)
+		}
+	}
+	if len(page.Data) > 0 {
+		fmt.Fprintf(s.stderr, "note: no server serves %s; its clients are listed at the server that refused them. Give the network a DHCP role "+
+			"and deploy it.\n", within)
+	}
+	return page, nil
+}
+
+// unservedLimit is the maximum number of refused clients that are searched for those of a network that no server serves.
+const unservedLimit = 1000
 
 // printRows prints the rows of a page as a table, or as JSON.
 func printRows(s *session, asJSON bool, page client.Page, none, head string, row func(json.RawMessage) (string, error)) error {

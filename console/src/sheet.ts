@@ -70,7 +70,11 @@ export async function importSheet(head: string[], data: string[][], options: She
 }
 
 /** Imports a file, or tries it, and returns the import with its log. */
-export async function importFile(file: Blob, name: string, options: object): Promise<{ result: Resource; log: string }> {
+export async function importFile(
+  file: Blob,
+  name: string,
+  options: object,
+): Promise<{ result: Resource; log: string }> {
   const form = new FormData()
   form.append("fileInfo", new Blob([JSON.stringify({ state: "QUEUED", ...options })], { type: "application/json" }))
   form.append("fileData", file, name)

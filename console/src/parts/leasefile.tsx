@@ -38,7 +38,9 @@ export function LeaseFile() {
         mode,
       })
       const problem =
-        r.state === "FAILED" ? { status: 400, code: "Refused", message: r.message ?? "The file was refused." } : undefined
+        r.state === "FAILED"
+          ? { status: 400, code: "Refused", message: r.message ?? "The file was refused." }
+          : undefined
       const lines = log.split("\n").filter(Boolean)
       setTried({
         key,
