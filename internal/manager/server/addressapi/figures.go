@@ -143,7 +143,7 @@ func (a *API) showFigures(w http.ResponseWriter, r *family.Request) error {
 				caller.Name)
 		}
 	case figures.ServicePoints:
-		p, err := a.anybody(r.Request)
+		p, err := a.anyPrincipal(r.Request)
 		if err != nil {
 			return err
 		}

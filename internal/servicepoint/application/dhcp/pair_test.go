@@ -106,7 +106,7 @@ func (m *pairMember) state() string {
 	return ""
 }
 
-// agrees waits until the pair is normal and nothing is pending.
+// agree waits until the pair is normal and nothing is pending.
 func agree(t *testing.T, one, two *pairMember) {
 	t.Helper()
 	waitFor(t, func() bool {
