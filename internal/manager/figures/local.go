@@ -278,7 +278,7 @@ func (l *Local) read(ctx context.Context, at int, from, until int64, q Query, st
 		samples = set.At().Iterator(samples)
 		for samples.Next() == chunkenc.ValFloat {
 			t, v := samples.At()
-			b := found[key].at(t)
+			b := found[key].bucketAt(t)
 			if !peak {
 				b.add(v, levels[at].step.Seconds())
 			}
@@ -304,8 +304,8 @@ type bucket struct{ sum, weight, peak float64 }
 
 func (b *bucket) add(value, weight float64) { b.sum, b.weight = b.sum+value*weight, b.weight+weight }
 
-// at returns the bucket of a time.
-func (b *buckets) at(t int64) *bucket {
+// bucketAt returns the bucket of a time.
+func (b *buckets) bucketAt(t int64) *bucket {
 	start := floor(t, b.step)
 	if b.all[start] == nil {
 		b.all[start] = &bucket{peak: math.Inf(-1)}
