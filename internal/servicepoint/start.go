@@ -99,7 +99,7 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 				}
 			}
 			p.s.groups.startIn(c, folder)
-			if err = c.Start(); err == nil {
+			if err = startWithin(p.s.namespaces[name], c); err == nil {
 				return c, nil
 			}
 			p.log.Warn("process start failed, retrying with fewer restrictions", "inGroup", folder != nil,

@@ -34,8 +34,9 @@ type supervisor struct {
 	log    *slog.Logger
 	// changed is called when reported data may have changed.
 	changed func()
-	// driving is Options.Driving.
-	driving map[string][]string
+	// driving is Options.Driving, and namespaces Options.Namespaces.
+	driving    map[string][]string
+	namespaces map[string]string
 	// proxy contains the environment variables with the HTTP proxy for applications.
 	proxy []string
 	// decide sends a dynamic update of an application to the manager and returns the manager's decision.

@@ -22,6 +22,7 @@ import {
 } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
+import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 
 const base = "/user/api/v1/fleetInstances"
@@ -91,9 +92,7 @@ export function Fleet() {
   const q = place.value.query,
     only = q.get("status") ?? "",
     [enrolling, setEnrolling] = useState(false)
-  const find = q.get("find") ?? "",
-    [typed, setTyped] = useState(find)
-  useEffect(() => setTyped(find), [find])
+  const find = q.get("find") ?? ""
   const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
@@ -123,24 +122,13 @@ export function Fleet() {
             ))}
           </div>
           <div class="tools">
-            <form
-              class="filter"
-              role="search"
-              onSubmit={e => {
-                e.preventDefault()
-                setQuery({ find: typed.trim() || null })
-              }}
-            >
-              <input
-                type="text"
-                aria-label="Filter by name or label"
-                placeholder="name or label, such as site=oslo"
-                value={typed}
-                onInput={e => setTyped(e.currentTarget.value)}
-              />
-              <button type="submit">Filter</button>
-            </form>
-            {find && <Button onClick={() => setQuery({ find: null })}>Clear filter</Button>}
+            <FilterForm
+              table="service points"
+              parameter="find"
+              label="Filter by name or label"
+              placeholder="name or label, such as site=oslo"
+              of={text => text.trim()}
+            />
           </div>
           {problem && <Trouble problem={problem} retry={reload} />}
           {!data ? (

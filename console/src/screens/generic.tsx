@@ -1,24 +1,10 @@
 // Generic pages for every collection and resource of the API, built from the schema.
-import { saveText } from "../table"
 import { useState } from "preact/hooks"
-import { call, get, query, type Page, type Resource } from "../api"
+import { get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import {
-  Button,
-  counted,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  Tabs,
-  toast,
-  Trouble,
-  When,
-} from "../parts/basics"
+import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
 import { AccessOf } from "../parts/access"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
@@ -27,6 +13,8 @@ import { Grid, type Column } from "../parts/grid"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
 import { Preview, shown } from "../parts/preview"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
@@ -226,8 +214,7 @@ export function Table({
     q = place.value.query
   const filter = q.get("filter") ?? "",
     order = q.get("orderBy") ?? ""
-  const [typed, setTyped] = useState(filter),
-    [creating, setCreating] = useState(false),
+  const [creating, setCreating] = useState(false),
     [taking, setTaking] = useState<Resource | null>(null),
     [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
@@ -245,6 +232,7 @@ export function Table({
     (f, r) => <Value field={f} value={r[f.n]} r={r} />,
     fieldName,
   )
+  const selection = useSelection(rows)
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   // Existing resources are linked to the parent resource and unlinked from it: tags, members of groups, zones.
   const joins = path.includes("/") && c.m?.includes("P") && !can,
@@ -254,66 +242,33 @@ export function Table({
   const makes = can && !grants && (below ? may.add : session.value?.administrator || !people.test(path)),
     above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
+  // A change of several rows uses the methods of their own collection.
+  const all = schema.collections[collection],
+    selects = !joins && !!all && (all.o?.includes("A") || all.o?.includes("D"))
   return (
     <>
       <div class="tools">
-        <form
-          class="filter"
-          role="search"
-          onSubmit={e => {
-            e.preventDefault()
-            setQuery({
-              filter: filterOf(
-                typed,
-                collection === "events" ? "message" : "name",
-                collection === "addresses"
-                  ? "address"
-                  : ["blocks", "networks", "ranges"].includes(collection)
-                    ? "range"
-                    : undefined,
-              ),
-            })
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Filter"
-            class="mono"
-            spellcheck={false}
-            placeholder="name, or name:startsWith('crane') and id:gt(100)"
-            value={typed}
-            onInput={e => setTyped(e.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-          {filter && (
-            <button
-              type="button"
-              onClick={() => {
-                setTyped("")
-                setQuery({ filter: null })
-              }}
-            >
-              Clear filter
-            </button>
-          )}
-        </form>
+        <FilterForm
+          table={collection}
+          placeholder="name, or name:startsWith('crane') and id:gt(100)"
+          of={text =>
+            filterOf(
+              text,
+              collection === "events" ? "message" : "name",
+              collection === "addresses"
+                ? "address"
+                : ["blocks", "networks", "ranges"].includes(collection)
+                  ? "range"
+                  : undefined,
+            )
+          }
+        />
         <span class="muted">
           {rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}
         </span>
         <span class="grow" />
         {chooser}
-        <a
-          class="button"
-          download
-          href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })}
-          onClick={e => {
-            e.preventDefault()
-            void csv(path, { filter: whole, orderBy: order })
-          }}
-        >
-          <Icon name="download" />
-          CSV
-        </a>
+        <SaveRows rows={rows} />
         {(makes || grants) && (
           <Button icon="plus" primary onClick={() => setCreating(true)}>
             New
@@ -325,12 +280,14 @@ export function Table({
           </Button>
         )}
       </div>
+      {selects && <SelectionBar selection={selection} rows={rows} collection={collection} c={all} may={may} />}
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
         <Loading />
       ) : (
         <Grid
+          select={selects ? selectable(selection) : undefined}
           label={heading ?? collectionName(collection)}
           columns={
             joins && may.change && c.o?.includes("D")
@@ -445,21 +402,6 @@ function Join({ path, types, close, done }: { path: string; types: string[]; clo
       )}
     </Preview>
   )
-}
-
-/** Saves a list as CSV. */
-async function csv(path: string, parameters: Record<string, string>) {
-  const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, {
-    headers: { Accept: "text/csv" },
-  })
-  if (r.body.split("\n").length > 100_000)
-    toast(
-      "The file contains only the first 100,000 rows. Narrow the list with a filter, or read all pages with the API.",
-      {
-        bad: true,
-      },
-    )
-  saveText(path.replaceAll("/", "-") + ".csv", r.body)
 }
 
 export function CollectionPage({ name }: { name: string }) {

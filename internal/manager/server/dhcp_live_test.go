@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
@@ -127,6 +128,42 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	p.deploys()
 	p.compiles()
 	p.has(unit, `"prefix":"10.0.0.0/25"`)
+}
+
+// A live change that cannot be deployed delays no other one: it is tried again, and its network follows once the reason is gone.
+func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	at := "/api/v2/networks/"
+	m.Want(200, "PATCH", at+p.network, `{"dynamicUpdateEnabled":true,"range":"10.0.0.0/25"}`, apitest.MergePatch)
+	other := m.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/25","gateway":null,"dynamicUpdateEnabled":true}`)
+	p.deploys()
+	broken, unit := dhcpdata.NetworkUnit(int64Of(t, p.network)), dhcpdata.NetworkUnit(int64Of(t, other))
+	var good []byte
+	write := func(records []byte) {
+		t.Helper()
+		if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			return tx.Write("UPDATE dhcp_unit SET records = ? WHERE unit = ?", records, broken)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT records FROM dhcp_unit WHERE unit = ?", broken).Scan(&good)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	write([]byte("damaged"))
+	reserve := func(network, address, mac string) {
+		t.Helper()
+		m.ID(at+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)
+	}
+	reserve(p.network, "10.0.0.20", "00:00:5e:00:53:20")
+	reserve(other, "10.0.0.140", "00:00:5e:00:53:21")
+	p.follows(unit, "10.0.0.140", true)
+	write(good)
+	p.follows(broken, "10.0.0.20", true)
+	m.Verify()
 }
 
 // After the restore of an older backup, a full deployment replaces the content of a service point with a revision that the database does

@@ -173,6 +173,7 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO history_base (place, txn, at, hash, public, signature) SELECT 0, txn, at, hash, public," +
 				" signature FROM history_head LIMIT 1",
 			"INSERT INTO credential_used (id, used) SELECT id, 7 FROM credential WHERE kind = 'bearer'",
+			"INSERT INTO user_preference (user_id, name, value, changed) SELECT id, 'a', '{}', 7 FROM resource WHERE collection = 'users'",
 			"INSERT INTO deployment_deleted (id, collection, type, parent, configuration, version, refs, body) VALUES (9, 'resourceRecords', " +
 				"'TXTRecord', 2, 1, 3, '', '{}')",
 		} {

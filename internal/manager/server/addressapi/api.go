@@ -34,9 +34,9 @@ type API struct {
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
+		Paths: append(append(a.tokenPaths(), a.preferencePaths()...), a.statusPath(), a.explanationPath()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{}}}
+			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -108,9 +108,14 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
+	if at == statusPath || at == explainPath || at == tokensPath || at == preferencesPath {
+		return true
+	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == tokensPath ||
-		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
+	if !below {
+		id, below = strings.CutPrefix(at, preferencesPath+"/")
+	}
+	return below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.

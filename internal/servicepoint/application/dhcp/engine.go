@@ -133,6 +133,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		e.suspect()
 	}
 	e.tasks.Go(e.tick)
+	e.tasks.Go(e.keepJournal)
 	return e, err, nil
 }
 
@@ -367,58 +368,6 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	return renewal(l), true
 }
 
-// commitAll stores commits in groups with one sync each.
-func (e *engine) commitAll() {
-	defer close(e.committed)
-	for {
-		var group []commit
-		select {
-		case c := <-e.commits:
-			group = append(group, c)
-		case <-e.stop:
-			select {
-			case c := <-e.commits:
-				group = append(group, c)
-			default:
-				return
-			}
-		}
-		for len(group) < maxGroup && len(e.commits) > 0 {
-			group = append(group, <-e.commits)
-		}
-		e.commitGroup(group)
-	}
-}
-
-func (e *engine) commitGroup(group []commit) {
-	var entries [][]byte
-	for _, c := range group {
-		entries = append(entries, c.entries...)
-	}
-	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
-		e.undo(group)
-		if !e.full.Swap(true) {
-			e.log.Error("lease journal write failed", "error", err)
-		}
-		e.counters.refuse(0, journalFull)
-		return
-	}
-	if len(entries) > 0 && e.full.Swap(false) {
-		e.log.Info("lease journal write succeeded again")
-	}
-	e.mu.Lock()
-	for _, c := range group {
-		for _, l := range c.leases {
-			l.unstored = false
-		}
-	}
-	e.mu.Unlock()
-	for _, c := range group {
-		e.names.applyLeases(c.named)
-		c.done()
-	}
-}
-
 // send encodes and sends the reply of a decision.
 func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	out := dhcpmsg.Reply{To: r.message, Type: d.Reply, Yours: d.Address, Server: d.NextServer, File: d.File, ServerName: d.ServerName,
@@ -438,7 +387,7 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	r.reply(d, packet)
 }
 
-// tick ends leases that have expired, drops old offers, and writes digests and checkpoints.
+// tick ends leases that have expired, drops old offers, and writes digests. It never waits for the disk.
 func (e *engine) tick() {
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
@@ -450,7 +399,6 @@ func (e *engine) tick() {
 			return
 		case <-digests.C:
 			e.writeDigests()
-			e.limitJournal()
 		case wall := <-ticker.C:
 			e.expire()
 			e.tickPairs()
@@ -463,8 +411,25 @@ func (e *engine) tick() {
 			if seconds, stepped := e.clock.check(wall); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}
+		}
+	}
+}
+
+// keepJournal writes checkpoints, and limits the size of the journal. Both wait for the disk.
+func (e *engine) keepJournal() {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	limits := time.NewTicker(digestInterval)
+	defer limits.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-limits.C:
+			e.limitJournal()
+		case <-ticker.C:
 			if e.journal.sinceCheckpoint() > checkpointAfter {
-				if err := e.writeCheckpoint(); err != nil {
+				if err := e.writeCheckpoint(); err != nil && !errors.Is(err, errStopped) {
 					e.log.Error("lease checkpoint failed", "error", err)
 				}
 			}

@@ -25,15 +25,20 @@ type pair struct {
 	shown          string
 	since, contact int64
 	skew           int64
-	conflicts      int64
+	// conflicts counts the addresses that both servers had leased, and contested are those since the last report.
+	conflicts int64
+	contested []dhcplease.Contested
 	// tried are the times of the first messages of new clients that the partner should answer.
 	tried map[string]int64
 	// reclaimed is true after the addresses of a partner that is down became usable. needed is the time of the last request for addresses,
 	// and shared that of the last division.
 	reclaimed      bool
 	needed, shared int64
-	reported       dhcplease.Pair
-	reportedAt     int64
+	// sharing are the networks that are divided now, and gifts the next numbers of large ranges to examine for the partner.
+	sharing    map[int64]bool
+	gifts      map[int64]uint64
+	reported   dhcplease.Pair
+	reportedAt int64
 	// unstored is true after the disk has refused the status of the machine.
 	unstored bool
 }
@@ -173,7 +178,8 @@ func (e *engine) newPair(x dhcpdata.Pair, networks map[int64]bool) *pair {
 		}
 		e.key = key
 	}
-	p := &pair{e: e, settings: x, networks: networks, stop: make(chan struct{}), tried: map[string]int64{}}
+	p := &pair{e: e, settings: x, networks: networks, stop: make(chan struct{}), tried: map[string]int64{},
+		sharing: map[int64]bool{}, gifts: map[int64]uint64{}}
 	status := e.statuses[x.ID]
 	leases := false
 	for _, s := range e.table.slots {
@@ -326,8 +332,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 			continue
 		}
 		if c.Conflict {
-			p.conflicts++
-			e.log.Error("address leased by both servers of a pair", "address", c.Address, "partner", p.settings.PartnerName)
+			p.contest(c, before, after)
 		}
 		entry := after.append([]byte{entryLease})
 		if c.Freed && before != nil && after.network != 0 {
