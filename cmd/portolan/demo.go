@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"portolan/client"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
@@ -104,6 +105,9 @@ func (c *demoCommand) Run(s *session) (err error) {
 	}
 	authority, resolver, err := c.deployNames(ctx, m, notes.Token)
 	if err != nil {
+		return err
+	}
+	if err := demoStory(ctx, &client.Client{Base: m.URL(), Token: notes.Token}, notes.Password); err != nil {
 		return err
 	}
 	dhcp, err := freeAddress(c.DHCP)

@@ -69,6 +69,14 @@ func TestVLANs(t *testing.T) {
 		t.Errorf("the document again: %s", r.Body)
 	}
 
+	// Names repeat in groups: a reference may name the group.
+	m.Want(200, "POST", "/api/v2/apply", `{"resources":[{"type":"VLAN","configuration":"main","vlanGroup":"quay","name":"cranes","number":30},`+
+		`{"type":"VLANGroup","configuration":"main","name":"quay","lastNumber":30}]}`)
+	m.Refused(400, "ConflictingResourceFieldValues", "several vlans have the name", "POST", "/api/v2/apply",
+		`{"resources":[{"type":"IPv4Network","configuration":"main","range":"10.0.7.0/24","vlan":"cranes"}]}`)
+	m.Want(200, "POST", "/api/v2/apply", `{"resources":[{"type":"IPv4Network","configuration":"main","range":"10.0.7.0/24",`+
+		`"vlan":"vlanGroups/mole/vlans/cranes"}]}`)
+
 	// Rights apply as everywhere. The numbers of hidden VLANs are not revealed.
 	user, as := m.User("team", "NO_ACCESS")
 	m.Right(user, block, "FULL", "")
