@@ -126,6 +126,8 @@ func (c *demoCommand) Run(s *session) (err error) {
 	agents.Go(func() { // takes a moment
 		if err := publishDemo(c.Data); err != nil {
 			s.log.Error("demo release publishing failed", "error", err)
+		} else if err := demoRollout(ctx, m); err != nil && ctx.Err() == nil {
+			s.log.Error("demo rollout failed", "error", err)
 		}
 	})
 	link, err := m.Identity.NewLink(s.ctx, "admin")
@@ -288,7 +290,8 @@ func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error
 	description := "A service point of the demo, of the kind " + p.variant
 	created, err := m.Fleet.Create(ctx, fleet.Wanted{Name: p.name, Description: &description, Endpoint: m.RegistrationEndpoint()})
 	if err == nil && p.variant == checkin.V4 {
-		name, configuration := "http-probe-service", `{"targets":[{"name":"manager","url":"`+m.URL()+`/healthz"}],"intervalSeconds":10}`
+		name, configuration := "http-probe-service", `{"targets":[{"name":"manager","url":"`+m.URL()+`/healthz"},`+
+			`{"name":"tide-gauge","url":"http://127.0.0.1:9/"}],"intervalSeconds":10}` // the second target fails: port 9 is closed
 		_, err = m.Fleet.Deploy(ctx, created.FleetInstanceID, fleet.ApplicationChange{Name: &name, Configuration: []byte(configuration)})
 	}
 	return created.RegistrationKey, err

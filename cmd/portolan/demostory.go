@@ -24,7 +24,9 @@ func (s *story) add(method, path string, body map[string]any) map[string]any {
 }
 
 // below returns a path below the resource of a reference.
-func below(of map[string]any, collection string) string { return fmt.Sprintf("%v/%s", of["id"], collection) }
+func below(of map[string]any, collection string) string {
+	return fmt.Sprintf("%v/%s", of["id"], collection)
+}
 
 // demoStory adds to the sample data, once: sites, networks near their limits, VLANs, a signed zone, users, and requests that wait for
 // approval. The data is the same in every demo.

@@ -86,7 +86,7 @@ func (c *rightsCommand) access(s *session, cl *cli.Manager, user int64) error {
 	case len(a.Places) == 0:
 		fmt.Fprintf(s.stdout, "%s: no access rights\n", c.User)
 	default:
-		fmt.Fprintf(s.stdout, "%s: access rights at %d places\n", c.User, len(a.Places))
+		fmt.Fprintf(s.stdout, "%s: access rights at %s\n", c.User, places(len(a.Places)))
 	}
 	for _, p := range a.Places {
 		at := "a resource that is not visible to you"
@@ -128,4 +128,12 @@ func conditions(e client.Effective) (text string) {
 		text += "; deploys servers"
 	}
 	return text
+}
+
+// places returns a number of places with its noun.
+func places(n int) string {
+	if n == 1 {
+		return "1 place"
+	}
+	return fmt.Sprintf("%d places", n)
 }
