@@ -60,7 +60,7 @@ func demoRollout(ctx context.Context, m *server.Manager) error {
 	night := strings.ToUpper(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3])
 	_, err := m.Fleet.StartRollout(ctx, fleet.Plan{Version: demoVersion(), Description: "waits for the next maintenance window",
 		Filter: fleet.Filter{Name: demoBuoy},
-		Waves: []fleet.Amount{{N: 1}}, MostAway: fleet.Amount{N: 1},
+		Waves:  []fleet.Amount{{N: 1}}, MostAway: fleet.Amount{N: 1}, GiveUpSeconds: 1800,
 		Windows: []fleet.Window{{Days: []string{night}, From: "02:00", To: "04:00"}}})
 	return err
 }

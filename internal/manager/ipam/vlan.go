@@ -22,9 +22,9 @@ const (
 
 // registerVLANs declares the collections of VLANs and their groups, which are Portolan extensions.
 func registerVLANs(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: vlanGroups, Ours: true, Parents: []string{"configurations"},
+	r.Collection(resource.Collection{Name: vlanGroups, Unpublished: true, Parents: []string{"configurations"},
 		Reports: []resource.Report{freeNumbersReport}}, &VLANGroup{})
-	r.Collection(resource.Collection{Name: vlans, Ours: true, Parents: []string{vlanGroups}, Place: placeVLAN, PlacedBy: vlanGroup},
+	r.Collection(resource.Collection{Name: vlans, Unpublished: true, Parents: []string{vlanGroups}, Place: placeVLAN, PlacedBy: vlanGroup},
 		&VLAN{})
 	r.Further(resource.FurtherSub{Below: "configurations", Name: vlanGroups, Item: vlanGroups, Types: []string{"VLANGroup"}})
 	r.Further(resource.FurtherSub{Below: vlanGroups, Name: vlans, Item: vlans, Types: []string{"VLAN"}})
