@@ -126,8 +126,6 @@ func (c *demoCommand) Run(s *session) (err error) {
 	agents.Go(func() { // takes a moment
 		if err := publishDemo(c.Data); err != nil {
 			s.log.Error("demo release publishing failed", "error", err)
-		} else if err := demoRollout(ctx, m); err != nil && ctx.Err() == nil {
-			s.log.Error("demo rollout failed", "error", err)
 		}
 	})
 	link, err := m.Identity.NewLink(s.ctx, "admin")

@@ -45,26 +45,6 @@ func publishDemo(data string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// demoBuoy is a service point of the demo that is not enrolled.
-const demoBuoy = "buoy-7"
-
-// demoRollout creates, once, a service point that is not enrolled, and a rollout to it that waits for a maintenance window in three nights.
-func demoRollout(ctx context.Context, m *server.Manager) error {
-	if all, err := m.Fleet.Rollouts(ctx); err != nil || len(all) > 0 {
-		return err
-	}
-	description := "Not enrolled yet: create a new key on its page"
-	if _, err := m.Fleet.Create(ctx, fleet.Wanted{Name: demoBuoy, Description: &description, Endpoint: m.RegistrationEndpoint()}); err != nil {
-		return err
-	}
-	night := strings.ToUpper(time.Now().UTC().AddDate(0, 0, 3).Weekday().String()[:3])
-	_, err := m.Fleet.StartRollout(ctx, fleet.Plan{Version: demoVersion(), Description: "waits for the next maintenance window",
-		Filter: fleet.Filter{Name: demoBuoy},
-		Waves:  []fleet.Amount{{N: 1}}, MostAway: fleet.Amount{N: 1}, GiveUpSeconds: 1800,
-		Windows: []fleet.Window{{Days: []string{night}, From: "02:00", To: "04:00"}}})
-	return err
-}
-
 // deployNames deploys a name server for the sample zones and a resolver that forwards to it on the lighthouse. It returns their addresses.
 func (c *demoCommand) deployNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
 	if authority, err = freeAddress(c.NameServer); err != nil {

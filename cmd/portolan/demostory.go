@@ -185,8 +185,10 @@ func (s *story) requests(ctx context.Context, api, user *client.Client) error {
 		method, path string
 		body         map[string]any
 	}{
-		{"PATCH", fmt.Sprintf("networks/%d", network), map[string]any{"name": "Dock 2 floor 1 (offices)", "highWaterMark": 85, "lowWaterMark": 10}},
-		{"POST", fmt.Sprintf("blocks/%d/networks", block), map[string]any{"type": "IPv4Network", "range": "10.1.32.0/24", "name": "Dock 2 workshop"}},
+		{"PATCH", fmt.Sprintf("networks/%d", network), map[string]any{"name": "Dock 2 floor 1 (offices)", "highWaterMark": 85,
+			"lowWaterMark": 10}},
+		{"POST", fmt.Sprintf("blocks/%d/networks", block), map[string]any{"type": "IPv4Network", "range": "10.1.32.0/24",
+			"name": "Dock 2 workshop"}},
 		{"POST", fmt.Sprintf("zones/%d/resourceRecords", zone), map[string]any{"type": "GenericRecord", "name": "tide", "recordType": "TXT",
 			"rdata": "high water 06:12 and 18:34"}},
 	} {
