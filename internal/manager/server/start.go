@@ -403,6 +403,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { sender.Run(ctx) })
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
+	importer.Leases = m.newLeaseImport
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
