@@ -81,14 +81,14 @@ func (s *story) sites(ctx context.Context, api *client.Client) error {
 			"name": site.name, "firstNumber": 100, "lastNumber": 199, "location": location})
 		for i, name := range demoVLANs {
 			vlan := s.add("POST", "vlanGroups/"+below(group, "vlans"), map[string]any{"type": "VLAN", "name": name, "number": 101 + i})
-			network, err := s.one(ctx, api, "networks", fmt.Sprintf("range:'10.%d.%d.0/24'", site.blocks[0], i))
+			network, err := s.findOne(ctx, api, "networks", fmt.Sprintf("range:'10.%d.%d.0/24'", site.blocks[0], i))
 			if err != nil {
 				return err
 			}
 			s.add("PATCH", fmt.Sprintf("networks/%d", network), map[string]any{"vlan": vlan})
 		}
 		for _, octet := range site.blocks {
-			block, err := s.one(ctx, api, "blocks", fmt.Sprintf("range:'10.%d.0.0/16'", octet))
+			block, err := s.findOne(ctx, api, "blocks", fmt.Sprintf("range:'10.%d.0.0/16'", octet))
 			if err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ func (s *story) sites(ctx context.Context, api *client.Client) error {
 	return nil
 }
 
-// one returns the resource of the configuration that matches a filter.
-func (s *story) one(ctx context.Context, api *client.Client, collection, filter string) (int64, error) {
+// findOne returns the resource of the configuration that matches a filter.
+func (s *story) findOne(ctx context.Context, api *client.Client, collection, filter string) (int64, error) {
 	ids, err := api.IDs(ctx, collection, fmt.Sprintf("%s and configuration.id:%d", filter, s.configuration), 1)
 	if err == nil && len(ids) == 0 {
 		err = fmt.Errorf("demo: no %s with %s", collection, filter)
@@ -112,7 +112,7 @@ func (s *story) one(ctx context.Context, api *client.Client, collection, filter 
 
 // fullNetworks adds networks that are full, nearly full and filling, with utilization thresholds.
 func (s *story) fullNetworks(ctx context.Context, api *client.Client) error {
-	block, err := s.one(ctx, api, "blocks", "range:'10.0.0.0/16'")
+	block, err := s.findOne(ctx, api, "blocks", "range:'10.0.0.0/16'")
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *story) fullNetworks(ctx context.Context, api *client.Client) error {
 
 // signedZone signs the zone pilots.example with a policy of the demo.
 func (s *story) signedZone(ctx context.Context, api *client.Client) error {
-	zone, err := s.one(ctx, api, "zones", "absoluteName:'pilots.example'")
+	zone, err := s.findOne(ctx, api, "zones", "absoluteName:'pilots.example'")
 	if err != nil {
 		return err
 	}
@@ -169,15 +169,15 @@ func (s *story) users(password string) {
 
 // requests lets the user ask for changes: a name, a network and a host.
 func (s *story) requests(ctx context.Context, api, user *client.Client) error {
-	network, err := s.one(ctx, api, "networks", "range:'10.1.0.0/24'")
+	network, err := s.findOne(ctx, api, "networks", "range:'10.1.0.0/24'")
 	if err != nil {
 		return err
 	}
-	block, err := s.one(ctx, api, "blocks", "range:'10.1.0.0/16'")
+	block, err := s.findOne(ctx, api, "blocks", "range:'10.1.0.0/16'")
 	if err != nil {
 		return err
 	}
-	zone, err := s.one(ctx, api, "zones", "absoluteName:'harbour.example'")
+	zone, err := s.findOne(ctx, api, "zones", "absoluteName:'harbour.example'")
 	if err != nil {
 		return err
 	}
