@@ -41,3 +41,44 @@ func (c *Client) EffectiveRights(ctx context.Context, resource string, user int6
 	err = c.Do(ctx, http.MethodGet, path, nil, &e)
 	return e, err
 }
+
+// Access is what a user sees and may do.
+type Access struct {
+	User              int64  `json:"user"`
+	Administrator     bool   `json:"administrator"`
+	SecurityPrivilege string `json:"securityPrivilege"`
+	HistoryPrivilege  string `json:"historyPrivilege"`
+	// Everything is true if the user sees all existing and future resources.
+	Everything bool `json:"everything"`
+	// Fleet is ALL, SOME or NONE.
+	Fleet string `json:"fleet"`
+	// Collections has every collection. Visible is ALL, SOME or NONE.
+	Collections []struct {
+		Collection string `json:"collection"`
+		Visible    string `json:"visible"`
+		Changeable bool   `json:"changeable"`
+	} `json:"collections"`
+	// Types has every type that access rights govern.
+	Types []struct {
+		ResourceType string `json:"resourceType"`
+		DefaultLevel string `json:"defaultLevel"`
+		HighestLevel string `json:"highestLevel"`
+	} `json:"types"`
+	// Places are the resources with access rights of the user. Resource is nil for the default rights (Default) and for a resource that the
+	// caller does not see.
+	Places []struct {
+		Resource *struct {
+			ID    int64  `json:"id"`
+			Type  string `json:"type"`
+			Label string `json:"label"`
+		} `json:"resource"`
+		Default bool `json:"default"`
+		Effective
+	} `json:"places"`
+}
+
+// UserAccess returns what a user sees and may do.
+func (c *Client) UserAccess(ctx context.Context, user int64) (a Access, err error) {
+	err = c.Do(ctx, http.MethodGet, "/api/v2/users/"+strconv.FormatInt(user, 10)+"/access", nil, &a)
+	return a, err
+}

@@ -1056,9 +1056,9 @@ func TestApprovals(t *testing.T) {
 	s.ok(q.Wait(`![...document.querySelectorAll("#main button[aria-label^='Undo: ']")].some(b => b.ariaLabel.includes("Asked for"))`))
 	request := s.id("workflowRequests", "state:'PENDING'")
 	s.ok(q.Go("/ui/workflowRequests/" + request))
-	s.ok(q.Wait(`document.querySelector("#main .difference ins")?.innerText === "renamed by junior"`))
+	s.ok(q.Wait(`document.querySelector("#main .field-changes ins")?.innerText === "renamed by junior"`))
 	s.ok(q.Go("/ui/workflowRequests"))
-	s.ok(q.Wait(`document.querySelector("#main .difference")?.innerText.match(/Name\s+.*\s+renamed by junior/)`))
+	s.ok(q.Wait(`document.querySelector("#main .field-changes")?.innerText.match(/Name\s+.*\s+renamed by junior/)`))
 	s.accessible(q, "a request on /ui/workflowRequests")
 	_, err = browser.Eval[any](q, `(() => { const e = document.querySelector("#comment-`+request+`"); e.value = "as planned"; `+
 		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)

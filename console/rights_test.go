@@ -22,8 +22,8 @@ func (s *stage) choose(p *browser.Page, label, text, result string) {
 	s.ok(err)
 }
 
-// TestUsersAndRights grants a right at a network from the network's page, grants a right to everything by an explicit choice, and shows what
-// the user may see and do. The user sees only its pages in the navigation, and a direct link to another page says why.
+// TestUsersAndRights grants a right at a network from the network's page, grants a right to everything by an explicit choice, and shows
+// what the user may see and do. The user sees only its pages in the navigation, and a direct link to another page says why.
 func TestUsersAndRights(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/users", `{"name":"junior","email":"j@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)

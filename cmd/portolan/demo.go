@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"portolan/client"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
@@ -107,6 +108,9 @@ func (c *demoCommand) Run(s *session) (err error) {
 	}
 	authority, resolver, err := c.deployNames(ctx, m, notes.Token)
 	if err != nil {
+		return err
+	}
+	if err := demoStory(ctx, &client.Client{Base: m.URL(), Token: notes.Token}, notes.Password); err != nil {
 		return err
 	}
 	dhcp, err := freeAddress(c.DHCP)
@@ -287,7 +291,8 @@ func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error
 	description := "A service point of the demo, of the kind " + p.variant
 	created, err := m.Fleet.Create(ctx, fleet.Wanted{Name: p.name, Description: &description, Endpoint: m.RegistrationEndpoint()})
 	if err == nil && p.variant == checkin.V4 {
-		name, configuration := "http-probe-service", `{"targets":[{"name":"manager","url":"`+m.URL()+`/healthz"}],"intervalSeconds":10}`
+		name, configuration := "http-probe-service", `{"targets":[{"name":"manager","url":"`+m.URL()+`/healthz"},`+
+			`{"name":"tide-gauge","url":"http://127.0.0.1:9/"}],"intervalSeconds":10}` // the second target fails: port 9 is closed
 		_, err = m.Fleet.Deploy(ctx, created.FleetInstanceID, fleet.ApplicationChange{Name: &name, Configuration: []byte(configuration)})
 	}
 	return created.RegistrationKey, err

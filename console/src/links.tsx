@@ -44,7 +44,7 @@ export function subtitle(r: Ref | Resource): string {
 export function kind(type: string): string {
   return type
     .replace(
-      /^(IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
+      /^(IPv[46]|VLAN|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
       (_, mark, rest) =>
         (mark ? mark + " " : "") +
         rest
@@ -61,6 +61,8 @@ export function kind(type: string): string {
 export function collectionName(name: string): string {
   const known: Record<string, string> = {
     dns64s: "DNS64",
+    vlans: "VLANs",
+    vlanGroups: "VLAN groups",
     macAddresses: "MAC addresses",
     macPools: "MAC pools",
     resourceRecords: "Records",

@@ -70,6 +70,7 @@ export function useAccess(user: number | null) {
 const collectionsOf: Record<string, string[]> = {
   space: ["blocks", "networks", "addresses"],
   find: ["blocks"],
+  vlans: ["vlanGroups", "vlans"],
   names: ["views", "zones", "resourceRecords"],
   servers: ["servers", "serverGroups"],
   dhcp: ["ranges", "macPools", "clientClasses"],
@@ -89,8 +90,8 @@ export function denied(page: string, a: UserAccess | undefined, readOnly: boolea
   const of = (name: string) => a.collections.find(c => c.collection === name)
   if (page === "fleet" && a.fleet === "NONE")
     return "The fleet requires access rights to everything, or rights on labels of service points."
-  if (page === "access" && of("groups")?.visible === "NONE")
-    return "Users and rights require the privilege to view the access rights of others."
+  if (page === "access" && of("accessRights")?.visible === "NONE" && of("users")?.visible !== "ALL")
+    return "Users and rights require the privilege to view access rights."
   if (collectionsOf[page]?.every(n => of(n)?.visible === "NONE"))
     return page === "transactions"
       ? "Changes require the history privilege."

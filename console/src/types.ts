@@ -1545,6 +1545,7 @@ export type IPv4Network = {
   template: Ref | null
   usage: any
   userDefinedFields: any
+  vlan: Ref | null
 }
 
 /** IPv4NetworkImport imports networks into a block. */
@@ -1819,6 +1820,7 @@ export type IPv6Network = {
   range: string
   restrictedZones?: any[] | null
   userDefinedFields: any
+  vlan: Ref | null
 }
 
 /** IPv6NetworkImport imports networks into a block. */
@@ -3288,6 +3290,33 @@ export type UserSession = {
   user: Ref | null
   userDefinedFields: any
   username?: string
+}
+
+/** VLAN is a virtual LAN (IEEE 802.1Q) of a group. Networks refer to it. Portolan extension. */
+export type VLAN = {
+  id: number
+  type: "VLAN"
+  name: string | null
+  _links?: Links
+  configuration: Ref | null
+  description: string | null
+  number: number | null
+  userDefinedFields: any
+  vlanGroup: Ref | null
+}
+
+/** VLANGroup is a set of VLANs with unique numbers, such as those of a site or a switched domain. Portolan extension. */
+export type VLANGroup = {
+  id: number
+  type: "VLANGroup"
+  name: string | null
+  _links?: Links
+  configuration: Ref | null
+  description: string | null
+  firstNumber: number
+  lastNumber: number
+  location: Ref | null
+  userDefinedFields: any
 }
 
 /** ValidationDeployment checks the content of a server, and deploys nothing. */

@@ -1454,6 +1454,7 @@ IPv4Network = TypedDict("IPv4Network", {
     "reverseZoneSigned": bool,
     "reverseZoneSigningPolicy": Optional[Dict[str, Any]],
     "gateway": Optional[str],
+    "vlan": Optional[Dict[str, Any]],
     "routerPortInfo": Optional[str],
     "sharedNetworkTag": Optional[Dict[str, Any]],
     "dynamicUpdateEnabled": bool,
@@ -1735,6 +1736,7 @@ IPv6Network = TypedDict("IPv6Network", {
     "_inheritedFields": Optional[List[str]],
     "defaultZones": Optional[List[Dict[str, Any]]],
     "restrictedZones": Optional[List[Dict[str, Any]]],
+    "vlan": Optional[Dict[str, Any]],
 }, total=False)
 IPv6Network.__doc__ = "IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges."
 
@@ -3038,6 +3040,33 @@ UserSession = TypedDict("UserSession", {
     "authenticator": Optional[Dict[str, Any]],
 }, total=False)
 UserSession.__doc__ = "UserSession is the time between a user's login and logout."
+
+
+VLAN = TypedDict("VLAN", {
+    "id": int,
+    "type": Literal["VLAN"],
+    "name": str,
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "vlanGroup": Optional[Dict[str, Any]],
+    "number": Optional[int],
+    "description": Optional[str],
+}, total=False)
+VLAN.__doc__ = "VLAN is a virtual LAN (IEEE 802.1Q) of a group. Networks refer to it. Portolan extension."
+
+
+VLANGroup = TypedDict("VLANGroup", {
+    "id": int,
+    "type": Literal["VLANGroup"],
+    "name": str,
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "description": Optional[str],
+    "firstNumber": int,
+    "lastNumber": int,
+    "location": Optional[Dict[str, Any]],
+}, total=False)
+VLANGroup.__doc__ = "VLANGroup is a set of VLANs with unique numbers, such as those of a site or a switched domain. Portolan extension."
 
 
 ValidationDeployment = TypedDict("ValidationDeployment", {

@@ -32,6 +32,7 @@ const approval: Record<string, string> = {
 const pages: [page: string, name: string][] = [
   ["space", "Space"],
   ["find", "Find space"],
+  ["vlans", "VLANs"],
   ["names", "Names"],
   ["servers", "Servers"],
   ["dhcp", "DHCP"],

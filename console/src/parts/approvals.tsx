@@ -60,7 +60,7 @@ export function Waiting() {
       <ul class="plain-list">
         {page.data.map(r => (
           <li key={r.id}>
-            <a href={"/ui/workflowRequests/" + r.id}>{r.description}</a>{" "}
+            <a href={"/ui/workflowRequests/" + r.id}>{summary(r)}</a>{" "}
             <span class="muted">
               {isOwn(r) ? "your request" : r.principal} · <When at={r.creationDateTime} />
             </span>
@@ -69,6 +69,14 @@ export function Waiting() {
       </ul>
     </section>
   )
+}
+
+/** Returns what a request asks for: "Add network …". The description names the applied change: "Added network …". */
+export function summary(r: Resource): string {
+  return String(r.description ?? "Request " + r.id)
+    .replace(/^Added /, "Add ")
+    .replace(/^Changed /, "Change ")
+    .replace(/^Deleted /, "Delete ")
 }
 
 /** Reports whether the signed-in user asked for the change. */

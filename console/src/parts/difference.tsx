@@ -16,11 +16,17 @@ const implied = ["up", "configuration", "type", "id", "resourceType"]
 
 /** Returns the fields to show. Those of a new resource that are empty or false are omitted. */
 export function changedFields(all: FieldUpdate[], creates: boolean): FieldUpdate[] {
-  return all.filter(
-    f =>
-      !implied.includes(f.name) &&
-      (creates ? shown(f.value) !== "—" && f.value !== false : shown(f.value) !== shown(f.previousValue)),
-  )
+  const first = (f: FieldUpdate) =>
+    ["range", "address", "absoluteName"].includes(f.name) ? 0 : f.name === "name" ? 1 : 2
+  return all
+    .filter(
+      f =>
+        !implied.includes(f.name) &&
+        (creates
+          ? shown(f.value) !== "—" && f.value !== false && !/Inherited$/.test(f.name)
+          : shown(f.value) !== shown(f.previousValue)),
+    )
+    .sort((a, b) => first(a) - first(b))
 }
 
 /** The changed fields of a resource of a type. */
@@ -35,7 +41,7 @@ export function Difference({ type, all, creates }: { type: string; all: FieldUpd
   }
   if (!fields.length) return <p class="muted">No field changes.</p>
   return (
-    <table class="small-table difference" aria-label="Changes, field by field">
+    <table class="small-table field-changes" aria-label="Changes, field by field">
       <thead>
         <tr>
           <th>Field</th>

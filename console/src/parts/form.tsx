@@ -15,7 +15,7 @@ export function fieldName(name: string) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
-    .replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase())
+    .replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan)\b/g, m => m.toUpperCase())
     .replace(/^./, c => c.toUpperCase())
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { get, query, type Page } from "../api"
 import { useData, useResource } from "../data"
-import { Request, requests, usePolling } from "../parts/approvals"
+import { Request, requests, summary, usePolling } from "../parts/approvals"
 import { Button, Empty, Head, Loading, Tabs, Trouble } from "../parts/basics"
 import { Delete } from "../parts/edit"
 import { go, place, setQuery } from "../router"
@@ -51,7 +51,7 @@ export function Approvals() {
           {data.data.map(r => (
             <li key={r.id} class="card">
               <h2>
-                <a href={"/ui/workflowRequests/" + r.id}>{r.description}</a>
+                <a href={"/ui/workflowRequests/" + r.id}>{summary(r)}</a>
               </h2>
               <Request r={r} done={reload} />
             </li>
@@ -79,7 +79,7 @@ export function RequestPage({ id }: { id: string }) {
     )
   return (
     <>
-      <Head title={r.description ?? "Request " + id} kind={"Request " + id} crumbs={crumbs}>
+      <Head title={summary(r)} kind={"Request " + id} crumbs={crumbs}>
         {r.state !== "PENDING" && (
           <Button icon="trash-2" onClick={() => setDeleting(true)}>
             Delete

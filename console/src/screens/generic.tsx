@@ -99,6 +99,7 @@ function parentsOf(schema: Schema, name: string): string[] {
 
 /** The value of a field in a table or on a page. */
 export function Value({ field, value, r }: { field: FieldSchema; value: any; r: Resource }) {
+  if (field.n === "resource" && r.type === "AccessRight" && !value) return <strong>everything</strong>
   if (value === null || value === undefined) return <span class="muted">—</span>
   switch (field.k) {
     case "ref":

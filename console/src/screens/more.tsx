@@ -18,6 +18,7 @@ import { Servers } from "./servers"
 import { BlockPage, Space } from "./space"
 import { StagedChanges } from "./staged"
 import { Tokens } from "./tokens"
+import { VLANs } from "./vlans"
 
 export { APIDocs }
 
@@ -45,6 +46,8 @@ export function Screen() {
         return <Find />
       case "names":
         return <Names />
+      case "vlans":
+        return <VLANs />
       case "servers":
         return <Servers />
       case "dhcp":

@@ -183,6 +183,10 @@ func rank(r Resource) int {
 			return 200
 		}
 		return p.Bits()
+	case name == "VLANGroup":
+		return 250
+	case name == "VLAN":
+		return 260
 	case strings.HasSuffix(name, "Network"):
 		return 300
 	case strings.HasSuffix(name, "DHCPRange"):

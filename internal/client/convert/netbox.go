@@ -12,7 +12,8 @@ import (
 )
 
 // NetboxPaths are the lists of NetBox's API that Netbox reads, in order.
-var NetboxPaths = []string{"/api/ipam/aggregates/", "/api/ipam/prefixes/", "/api/ipam/ip-ranges/", "/api/ipam/ip-addresses/"}
+var NetboxPaths = []string{"/api/ipam/aggregates/", "/api/ipam/prefixes/", "/api/ipam/ip-ranges/", "/api/ipam/ip-addresses/",
+	"/api/ipam/vlan-groups/", "/api/ipam/vlans/"}
 
 // named is a choice field or a reference.
 type named struct {
@@ -36,6 +37,7 @@ type netboxOne struct {
 	Status       named          `json:"status"`
 	Role         *named         `json:"role"`
 	VRF          *netboxVRF     `json:"vrf"`
+	VLAN         *netboxVLAN    `json:"vlan"`
 	Description  string         `json:"description"`
 	DNSName      string         `json:"dns_name"`
 	CustomFields map[string]any `json:"custom_fields"`
@@ -46,6 +48,8 @@ type netboxOne struct {
 // prefixes become networks. vrf is the name of the VRF to read, or Global; empty selects the only one. view is the target view of DNS
 // names. Without it, they are ignored. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
+	all := lists
+	lists = lists[:min(len(lists), netboxVLANGroups)] // VLANs belong to no VRF
 	labels := vrfLabels(lists)
 	switch all := vrfsOf(lists, labels); {
 	case vrf == "" && len(all) > 1:
@@ -58,7 +62,8 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	d := &netbox{Document: &Document{unsaid: []string{"gateway"}}, view: view,
 		names: map[netip.Prefix]string{}, rows: map[netip.Prefix]string{}, aggregateRows: map[netip.Prefix]string{},
 		zones: map[string]bool{},
-		hosts: map[string]Resource{}, met: map[netip.Addr]string{}}
+		hosts: map[string]Resource{}, met: map[netip.Addr]string{}, vlanOf: map[netip.Prefix]string{}}
+	d.addVLANs(all)
 	for i, list := range lists {
 		for n, raw := range list {
 			var one netboxOne
@@ -89,7 +94,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				d.skip("%v: correct it there", err)
 			}
 			if len(d.Skipped) == before {
-				d.further(raw, kind)
+				d.further(raw, kind, one.VLAN)
 			}
 		}
 	}
@@ -105,6 +110,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 		d.at = d.rows[p]
 		return d.names[p]
 	})
+	d.assignVLANs()
 	d.at = ""
 	for _, p := range d.aggregates { // aggregates without contents are also blocks
 		if _, twice := d.names[p]; !twice {
@@ -119,8 +125,8 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 var netboxRead = []string{"id", "url", "display", "display_url", "family", "children", "_depth", "created", "last_updated", "prefix",
 	"address", "start_address", "end_address", "vrf", "description", "dns_name", "custom_fields", "tags", "status"}
 
-// further notes the members of an object that have a value and are not imported.
-func (d *netbox) further(raw json.RawMessage, kind string) {
+// further notes the members of an object that have a value and are not imported. vlan is its VLAN, which is imported if it is known.
+func (d *netbox) further(raw json.RawMessage, kind string, vlan *netboxVLAN) {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {
 		return
@@ -128,6 +134,9 @@ func (d *netbox) further(raw json.RawMessage, kind string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		value := members[name]
 		if list, ok := value.([]any); ok && len(list) == 0 {
+			continue
+		}
+		if name == "vlan" && vlan != nil && d.vlans[vlan.ID] != "" {
 			continue
 		}
 		if !slices.Contains(netboxRead, name) && value != nil && value != "" && value != false {
@@ -196,6 +205,9 @@ type netbox struct {
 	zones                map[string]bool
 	hosts                map[string]Resource
 	met                  map[netip.Addr]string
+	// vlans are the paths of the VLANs by their id, vlanOf those of the prefixes.
+	vlans  map[int64]string
+	vlanOf map[netip.Prefix]string
 }
 
 func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
@@ -219,6 +231,9 @@ func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
 			return nil
 		}
 		d.names[p], d.rows[p] = addRow.Description, d.at
+		if addRow.VLAN != nil {
+			d.vlanOf[p] = d.vlans[addRow.VLAN.ID]
+		}
 		if addRow.Status.Value == "container" {
 			d.containers = append(d.containers, p)
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": addRow.Description})

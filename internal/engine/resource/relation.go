@@ -286,7 +286,10 @@ func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) 
 func (a *API) complete(c *Collection, r *Registry) {
 	all, one := r.Facts.Methods([]string{c.Path()}), r.Facts.Methods([]string{c.Path(), "1"})
 	if c.Unpublished {
-		all, one = []string{methodGet, methodPost}, []string{methodGet, methodPut, methodPatch, methodDelete}
+		all, one = []string{methodGet}, []string{methodGet, methodPut, methodPatch, methodDelete}
+		if slices.Contains(c.Parents, "") { // others are created below their parents
+			all = append(all, methodPost)
+		}
 	}
 	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Unpublished && c.At == "" && r.Facts.Inner(c.Name)
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)

@@ -215,7 +215,12 @@ func (p *executor) reference(f *schema.Field, raw json.RawMessage, members map[s
 	if err != nil {
 		return nil, err
 	}
-	row, err := p.API.Named(p.Tx, p.Caller, f.Name, c, key, configuration)
+	var row *store.Resource
+	if path { // such as vlanGroups/quay/vlans/office
+		_, row, err = p.named(f.Name, c, key, configuration)
+	} else {
+		row, err = p.API.Named(p.Tx, p.Caller, f.Name, c, key, configuration)
+	}
 	if err != nil {
 		return nil, err
 	}

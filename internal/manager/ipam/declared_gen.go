@@ -20,6 +20,7 @@ func Register(r *resource.Registry) {
 	registerSplits(r)
 	registerTemplates(r)
 	registerTemplateApplications(r)
+	registerVLANs(r)
 	r.Describe(descriptions)
 }
 
@@ -134,6 +135,7 @@ var descriptions = map[string]string{
 	"IPv4Network.routerPortInfo":                                "routerPortInfo is the router and port where the network was seen.",
 	"IPv4Network.sharedNetworkTag":                              "sharedNetworkTag is the tag of the shared network that contains this network.",
 	"IPv4Network.usage":                                         "usage counts the network's addresses by state.",
+	"IPv4Network.vlan":                                          "vlan is the VLAN that carries the network. It is an extension of Portolan.",
 	"IPv4NetworkMerge":                                          "IPv4NetworkMerge merges networks into one. It is kept as a record of the operation.",
 	"IPv4NetworkMerge.destination":                              "destination is the network that remains. It keeps its gateway. The gateways of the other networks become STATIC addresses.",
 	"IPv4NetworkMerge.networks":                                 "networks are the siblings that are merged into the destination.",
@@ -182,6 +184,7 @@ var descriptions = map[string]string{
 	"IPv6DHCPRange.usage":                                       "usage counts the range's addresses by state.",
 	"IPv6DHCPRange.utilization":                                 "utilization is the use of the range by clients, with a forecast (Portolan extension).",
 	"IPv6Network":                                               "IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.",
+	"IPv6Network.vlan":                                          "vlan is the VLAN that carries the network. It is an extension of Portolan.",
 	"IPv6NetworkMove":                                           "IPv6NetworkMove moves an IPv6 network with its content. It is kept as a record of the operation.",
 	"MACAddress":                                                "MACAddress is the hardware address of a client.",
 	"MACAddress.address":                                        "address is the hardware address, in any common format; it is stored as 00-00-5E-00-53-01.",
@@ -220,4 +223,15 @@ var descriptions = map[string]string{
 	"Utilization.percent":                                       "percent is the used part of the addresses, rounded down.",
 	"Utilization.reserved":                                      "reserved is the number of reserved addresses, with or without a lease.",
 	"Utilization.trendHours":                                    "trendHours is the number of hours of history behind the forecast, at most 24.",
+	"VLAN":                                                      "VLAN is a virtual LAN (IEEE 802.1Q) of a group. Networks refer to it. Portolan extension.",
+	"VLAN.configuration":                                        "configuration is the configuration that contains the VLAN.",
+	"VLAN.description":                                          "description is a free text about the VLAN.",
+	"VLAN.number":                                               "number is the VLAN id (IEEE 802.1Q; 0 and 4095 are reserved). It is unique in the group; the default is the next free number of the group.",
+	"VLAN.vlanGroup":                                            "vlanGroup is the group that contains the VLAN.",
+	"VLANGroup":                                                 "VLANGroup is a set of VLANs with unique numbers, such as those of a site or a switched domain. Portolan extension.",
+	"VLANGroup.configuration":                                   "configuration is the configuration that contains the group.",
+	"VLANGroup.description":                                     "description is a free text about the group.",
+	"VLANGroup.firstNumber":                                     "firstNumber and LastNumber limit the numbers of the VLANs.",
+	"VLANGroup.lastNumber":                                      "",
+	"VLANGroup.location":                                        "location is the location of the group.",
 }

@@ -32,6 +32,8 @@ type IPv4Network struct {
 	// Gateway is the address of the router, which has the state GATEWAY. The default for a new network is its first host; a /31 or /32 has
 	// no default. The request can set another address, or none with x-bcn-no-gateway.
 	Gateway netip.Addr `api:"gateway,chosen"`
+	// VLAN is the VLAN that carries the network. It is an extension of Portolan.
+	VLAN schema.Ref `api:"vlan" ref:"VLAN" back:"networks"`
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network that contains this network.
@@ -44,7 +46,11 @@ type IPv4Network struct {
 }
 
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.
-type IPv6Network struct{ SpaceHead }
+type IPv6Network struct {
+	SpaceHead
+	// VLAN is the VLAN that carries the network. It is an extension of Portolan.
+	VLAN schema.Ref `api:"vlan" ref:"VLAN" back:"networks"`
+}
 
 // BeforeWrite places the network and determines its gateway.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
@@ -55,6 +61,9 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if err := checkSharedNetwork(c, x); err != nil {
+		return err
+	}
+	if err := checkVLAN(c, x.VLAN, x.Config); err != nil {
 		return err
 	}
 	if noGateway.In(c.Options) {
@@ -77,7 +86,10 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 
 // BeforeWrite places the network.
 func (x *IPv6Network) BeforeWrite(c *resource.Change) error {
-	return place(c, &x.SpaceHead, false, true)
+	if err := place(c, &x.SpaceHead, false, true); err != nil {
+		return err
+	}
+	return checkVLAN(c, x.VLAN, x.Config)
 }
 
 // AfterWrite adds the host addresses of a new network to its free space, and creates the address of its gateway.
