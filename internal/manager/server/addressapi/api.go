@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -13,6 +14,7 @@ import (
 	"portolan/internal/engine/published"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/identity"
@@ -28,15 +30,22 @@ type API struct {
 	Status func(ctx context.Context) (any, error)
 	// Sample is a value of the type that Status returns.
 	Sample any
-	Log    *slog.Logger
+	// NameServer returns the address and port at which a server answers DNS queries.
+	NameServer func(ctx context.Context, server *store.Resource) (netip.AddrPort, error)
+	// Resolver is the name server for look-ups of the manager itself; the zero value means that of the system.
+	Resolver netip.AddrPort
+	// Rehearse starts the rehearsal of a backup, Rehearsal returns the running or last one.
+	Rehearse  func(row *store.Resource) error
+	Rehearsal func() Rehearsal
+	Log       *slog.Logger
 }
 
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
+		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath(), a.lookupDeclaration(), a.rehearsalDeclaration()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{}}}
+			"DhcpExplanation": dhcppublish.Explanation{}, "DnsLookup": Lookup{}, "BackupRehearsal": Rehearsal{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -109,7 +118,7 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == tokensPath ||
+	return at == statusPath || at == explainPath || at == lookupPath || at == rehearsalPath || at == tokensPath ||
 		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 

@@ -36,6 +36,7 @@ import (
 // Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
+		Sample: Configuration{}, Default: defaultFor,
 		Provides: func(string) []checkin.Capability {
 			return []checkin.Capability{checkin.ResolvesNames, checkin.ForwardsAlike}
 		},
