@@ -7,6 +7,7 @@ import { useData } from "./data"
 import { Icon } from "./icons"
 import { state } from "./live"
 import { Button, Dialog, toast } from "./parts/basics"
+import { Password } from "./parts/password"
 import { Search, searching } from "./parts/search"
 import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
@@ -243,7 +244,8 @@ function useTheme() {
 }
 
 function Account() {
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState(false),
+    [password, setPassword] = useState(false)
   return (
     <>
       <button class="plain account" aria-label={"Account of " + session.value?.user.name} onClick={() => setOpen(true)}>
@@ -288,6 +290,14 @@ function Account() {
               My tokens
             </a>
             <Button
+              onClick={() => {
+                setOpen(false)
+                setPassword(true)
+              }}
+            >
+              Change password
+            </Button>
+            <Button
               icon="log-out"
               onClick={() => {
                 if (mayLeave() && (!stagedCount.value || confirm("Signing out discards your change list. Sign out?")))
@@ -299,6 +309,7 @@ function Account() {
           </div>
         </Dialog>
       )}
+      {password && <Password close={() => setPassword(false)} />}
     </>
   )
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
+import { fieldOf, withoutEmpty, type JSONSchema } from "../jsonform"
 import type { FieldSchema } from "../schema"
 import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
 import { FieldInput, type Values } from "./form"
@@ -16,16 +17,6 @@ export interface Kind {
   reason?: string
 }
 
-export interface JSONSchema {
-  type?: string
-  description?: string
-  enum?: string[]
-  properties?: Record<string, JSONSchema>
-  required?: string[]
-  items?: JSONSchema
-  anyOf?: JSONSchema[]
-}
-
 const names: Record<string, string> = {
   "dns-authoritative-service": "DNS server",
   "dns-resolver-service": "DNS resolver",
@@ -37,43 +28,6 @@ const names: Record<string, string> = {
 /** The displayed name of an application. */
 export function applicationName(name: string) {
   return names[name] ? `${names[name]} (${name})` : name
-}
-
-/** Members with several lines of text. */
-const long = /^(certificate|key)$/
-
-/** Returns a member of a JSON schema as a form field. */
-export function fieldOf(name: string, s: JSONSchema): FieldSchema {
-  if (s.anyOf) return { ...fieldOf(name, s.anyOf.find(x => x.type !== "null") ?? {}), d: s.description }
-  const base = { n: name, d: s.description }
-  if (s.enum) return { ...base, k: "text", e: s.enum }
-  switch (s.type) {
-    case "string":
-      return { ...base, k: "text", l: long.test(name) || undefined }
-    case "integer":
-    case "number":
-      return { ...base, k: "number" }
-    case "boolean":
-      return { ...base, k: "yes" }
-    case "array":
-      return { ...base, k: "list", i: fieldOf(name, s.items ?? {}) }
-  }
-  return {
-    ...base,
-    k: "object",
-    m: s.properties && Object.entries(s.properties).map(([n, member]) => fieldOf(n, member)),
-  }
-}
-
-/** Returns a configuration without the members that the user left empty. */
-export function withoutEmpty(value: any): any {
-  if (Array.isArray(value)) return value.map(withoutEmpty)
-  if (value === null || typeof value !== "object") return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, v]) => v !== null && v !== undefined)
-      .map(([n, v]) => [n, withoutEmpty(v)]),
-  )
 }
 
 /** Returns a problem whose fields are members of the configuration. */
@@ -135,16 +89,10 @@ export function ConfigurationForm({
       </Field>
     )
   const input = (f: FieldSchema) => (
-    <FieldInput
-      key={f.n}
-      field={f}
-      value={value[f.n]}
-      problem={faults}
-      set={v => set({ ...value, [f.n]: v })}
-    />
+    <FieldInput key={f.n} field={f} value={value[f.n]} problem={faults} set={v => set({ ...value, [f.n]: v })} />
   )
   return (
-    <>
+    <div class="appform">
       <div class="fields">{first.map(input)}</div>
       {rest.length > 0 && (
         <details>
@@ -157,7 +105,7 @@ export function ConfigurationForm({
           Edit as JSON
         </button>
       </p>
-    </>
+    </div>
   )
 }
 

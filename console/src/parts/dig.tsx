@@ -27,7 +27,8 @@ export function lookUp(parameters: { server?: number; zone?: number | string; na
 
 /** Returns an answer in the format of dig. */
 export function digText(l: Lookup) {
-  const section = (name: string, lines: string[]) => (lines.length ? `\n;; ${name} SECTION:\n${lines.join("\n")}\n` : "")
+  const section = (name: string, lines: string[]) =>
+    lines.length ? `\n;; ${name} SECTION:\n${lines.join("\n")}\n` : ""
   return (
     `;; status: ${l.status}, flags: ${l.flags.join(" ")}; ANSWER: ${l.answers.length}, AUTHORITY: ${l.authority.length}, ADDITIONAL: ${l.additional.length}\n` +
     `\n;; QUESTION SECTION:\n;${l.name}\tIN\t${l.recordType}\n` +

@@ -16,7 +16,7 @@ export function fieldName(name: string) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
-    .replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase())
+    .replace(/\b(ttl|tls|http|https|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase())
     .replace(/^./, c => c.toUpperCase())
 }
 
@@ -70,7 +70,9 @@ export function FieldInput({
   of?: string
 }) {
   const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
-  const weak = isWeak(value) ? "This algorithm is weak: validators may reject it. Choose ECDSAP256SHA256 and SHA256." : undefined
+  const weak = isWeak(value)
+    ? "This algorithm is weak: validators may reject it. Choose ECDSAP256SHA256 and SHA256."
+    : undefined
   const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // each member shows its own error
   return (
     <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : (faultOf(problem, field.n) ?? weak)}>

@@ -49,7 +49,8 @@ export function Setup() {
         <Empty title="You cannot set up a DNS server.">
           {c === null ? (
             <>
-              Servers and zones belong to a configuration. <a href="/ui/configurations">Create a configuration</a> first.
+              Servers and zones belong to a configuration. <a href="/ui/configurations">Create a configuration</a>{" "}
+              first.
             </>
           ) : (
             "Only administrators can create service points and servers."
@@ -69,16 +70,16 @@ export function Setup() {
     open = (i: number) => i <= (first < 0 ? 5 : first)
   return (
     <>
-      <Head title="Set up a DNS server" kind={configurations.value.find(x => x.id === c)?.name} />
+      <Head title="Set up a DNS server" kind={configurations.value.find(x => x.id === c)?.name ?? undefined} />
       <p class="muted">
         Six steps from a machine to an answered query. You can leave this page and continue later: its URL keeps your
         choices.
       </p>
       <ol class="setup">
-        <Step n={1} title="Service point" done={ready[0]} says={chosen?.name}>
+        <Step n={1} title="Service point" done={ready[0]} says={chosen?.name ?? ""}>
           <ChoosePoint chosen={chosen} points={fleet.data} problem={fleet.problem} reload={fleet.reload} />
         </Step>
-        <Step n={2} title="DNS server application" done={ready[1]} shut={!open(1)} says={app?.status}>
+        <Step n={2} title="DNS server application" done={ready[1]} shut={!open(1)} says={app?.status ?? ""}>
           {chosen && <Application p={chosen} reload={fleet.reload} />}
         </Step>
         <Step n={3} title="Zone" done={ready[2]} shut={!open(2)} says={z.data?.absoluteName ?? ""}>
@@ -99,7 +100,7 @@ export function Setup() {
             />
           )}
         </Step>
-        <Step n={5} title="Deployment" done={ready[4]} shut={!open(4)} says={deployment?.state}>
+        <Step n={5} title="Deployment" done={ready[4]} shut={!open(4)} says={deployment?.state ?? ""}>
           {linked && <Deployment server={linked} seen={setDeployment} />}
         </Step>
         <Step n={6} title="Answered query" done={ready[5]} shut={!open(5)}>
@@ -215,7 +216,9 @@ function ChoosePoint({
         <form onSubmit={e => void create(e)}>
           {refused && <Trouble problem={refused} />}
           <Field label="Name of the new service point *">
-            {id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}
+            {id => (
+              <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />
+            )}
           </Field>
           <div class="buttons">
             <button class="primary" type="submit">
@@ -226,8 +229,12 @@ function ChoosePoint({
       )}
       {made && (
         <>
-          <p>The key is shown only once. It is valid for one enrolment within seven days.</p>
-          <AgentCommand made={made} />
+          {chosen?.connectionStatus !== "CONNECTED" && (
+            <>
+              <p>The key is shown only once. It is valid for one enrolment within seven days.</p>
+              <AgentCommand made={made} />
+            </>
+          )}
           <p aria-live="polite">
             {chosen?.connectionStatus === "CONNECTED" ? (
               <>

@@ -9,6 +9,7 @@ import (
 	"portolan/internal/engine/family"
 	"portolan/internal/engine/published"
 	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
 )
 
 // rehearsalPath is the path of the rehearsal of a backup.
@@ -77,8 +78,17 @@ func (a *API) startRehearsal(w http.ResponseWriter, r *family.Request) error {
 	} else if json.Unmarshal(raw, &id) != nil || id <= 0 {
 		return problem.Invalid("backup", "must be the id of a backup")
 	}
-	row, err := a.seen(r.Context(), callerOf(r), id, "backups")
-	if err != nil {
+	var row *store.Resource
+	if err := a.Address.Store.View(r.Context(), func(tx *store.Tx) error {
+		found, err := tx.Get(id)
+		if store.IsNotFound(err) || err == nil && found.Collection != "backups" {
+			return problem.NotFound("backups/%d does not exist", id)
+		}
+		if err == nil {
+			row = found.Clone()
+		}
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := a.Rehearse(row); err != nil {
