@@ -90,7 +90,7 @@ func TestFirstDNSServer(t *testing.T) {
 	s.api("POST", "/api/v2/servers/"+server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	s.ok(p.Wait(`/IN\s+DS\s+\d+ 13 2 /.test(document.body.innerText)`))
 	s.click(p, "Check the parent zone")
-	s.ok(p.Text("No program listens at 127.0.0.1:1"))
+	s.ok(p.Text("The name server of the manager, 127.0.0.1:1, does not answer"))
 	s.shoot(p, "dnssec-deployed")
 	if got := s.api("GET", "/api/v2/zones/"+strings.TrimPrefix(zone, "/ui/zones/"), "")["signed"]; got != true {
 		t.Errorf("the zone is signed: %v", got)
@@ -151,7 +151,7 @@ func TestDayOfAnOperator(t *testing.T) {
 	s.ok(p.Go("/ui/backups"))
 	s.click(p, "New schedule")
 	s.click(p, "Create")
-	s.ok(p.Text("every day"))
+	s.ok(p.Text("keeps 7 files"))
 	s.click(p, "Back up now")
 	s.ok(p.Text("daily-2"))
 	s.click(p, "Rehearse")

@@ -85,7 +85,7 @@ function Of({ database }: { database: string }) {
       files.reload()
     })
   return (
-    <>
+    <div class="backups">
       <div class="buttons">
         <Button icon="plus" onClick={() => setAct({ what: "new" })}>
           New schedule
@@ -187,7 +187,7 @@ function Of({ database }: { database: string }) {
       )}
       {act?.what === "edit" && <Edit r={act.r} close={() => setAct(null)} done={schedules.reload} />}
       {act?.what === "delete" && <Delete r={act.r} close={() => setAct(null)} done={schedules.reload} />}
-    </>
+    </div>
   )
 }
 

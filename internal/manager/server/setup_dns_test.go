@@ -134,7 +134,7 @@ func TestParentIsAsked(t *testing.T) {
 		t.Errorf("the parent has %s", r.Body)
 	}
 	_ = l.Close()
-	if r := m.Want(200, "GET", "/api/v2/dnsLookup?zone="+zone, ""); !strings.Contains(r.Text("reason"), "No program listens") {
+	if r := m.Want(200, "GET", "/api/v2/dnsLookup?zone="+zone, ""); !strings.Contains(r.Text("reason"), "The name server of the manager") {
 		t.Errorf("without a server the answer is %s", r.Body)
 	}
 }

@@ -117,7 +117,12 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 	if _, valid := dnsmsg.IsDomainName(name); !valid || len(name) > 1000 {
 		return problem.Query("name", "%q is not a domain name", name)
 	}
-	family.WriteJSON(w, http.StatusOK, askServer(r.Context(), at, dnsmsg.Fqdn(name), number, secure))
+	answer := askServer(r.Context(), at, dnsmsg.Fqdn(name), number, secure)
+	if of == "zone" && answer.Reason != "" {
+		answer.Reason = fmt.Sprintf("The name server of the manager, %s, does not answer. Check /etc/resolv.conf on the manager's machine, and "+
+			"its network.", at)
+	}
+	family.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
