@@ -261,7 +261,7 @@ func (s *stage) paths() []string {
 		"/ui/networks/" + network + "/dhcp?part=explain", "/ui/networks/" + network + "/deploymentOptions",
 		"/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
-		"/ui/users", "/ui/tokens", "/ui/locations",
+		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests", "/ui/access", "/ui/access?tab=accessRights",
 		"/ui/all", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
 		"/ui/networks/" + network + "/tags", "/ui/zones/" + zone + "/tags", "/ui/zones/" + zone + "?tab=signing", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
@@ -451,7 +451,7 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Free after this,Belongs to"`))
 	s.ok(p.Go("/ui/networks/" + network + "?columns=address,userDefinedFields.ticket,nonsense")) // a link from another user
 	s.ok(p.Wait(heads + ` === "Address,Ticket"`))
-	_, err := browser.Eval[any](p, `document.querySelector("details.columns summary").click()`)
+	_, err := browser.Eval[any](p, `document.querySelector("details.columns:not(.saved-filters) summary").click()`)
 	s.ok(err)
 	s.click(p, "Default columns")
 	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Location,Free after this" && !location.search`))
@@ -1028,31 +1028,54 @@ func TestApprovals(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network))
 	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
-	s.ok(p.Still())
-	s.click(p, "Change")
-	s.fill(p, "Name", "renamed by junior")
-	s.ok(p.Text("This change needs an approval"))
-	s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "renamed by junior"`))
-	s.click(p, "Request approval")
-	s.ok(p.Text("Sent for approval"))
-	s.ok(p.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
+	ask := func() {
+		s.ok(p.Still())
+		s.click(p, "Change")
+		s.fill(p, "Name", "renamed by junior")
+		s.ok(p.Text("This change needs an approval"))
+		s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "renamed by junior"`))
+		s.click(p, "Request approval")
+		s.ok(p.Text("Sent for approval"))
+		s.ok(p.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
+	}
+	ask()
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "renamed by junior" {
 		t.Error("the change was applied without an approval")
 	}
 
+	s.ok(p.Go("/ui/workflowRequests"))
+	s.ok(p.Text("You cannot approve your own request."))
+	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("Approve"))`))
+	s.api("PATCH", "/api/v2/workflowRequests/"+s.id("workflowRequests", "state:'PENDING'"), `{"state":"DENIED"}`)
+	_, err := browser.Eval[any](p, `window.dispatchEvent(new Event("focus"))`) // the requester may not follow the change feed
+	s.ok(err)
+	s.ok(p.Text("No requests are waiting for approval."))
+	s.ok(p.Go("/ui/networks/" + network))
+	ask()
+
 	q := s.open()
 	s.ok(q.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
+	s.ok(q.Wait(`document.querySelector("#main .waiting")?.innerText.includes("junior")`))
 	s.ok(q.Go("/ui/transactions"))
 	s.ok(q.Text("Asked for: "))
 	s.ok(q.Wait(`![...document.querySelectorAll("#main button[aria-label^='Undo: ']")].some(b => b.ariaLabel.includes("Asked for"))`))
-	s.ok(q.Go("/ui/workflowRequests/" + s.id("workflowRequests", "state:'PENDING'")))
-	s.ok(q.Wait(`document.querySelector("#main .operations ins")?.innerText === "renamed by junior"`))
+	request := s.id("workflowRequests", "state:'PENDING'")
+	s.ok(q.Go("/ui/workflowRequests/" + request))
+	s.ok(q.Wait(`document.querySelector("#main .difference ins")?.innerText === "renamed by junior"`))
+	s.ok(q.Go("/ui/workflowRequests"))
+	s.ok(q.Wait(`document.querySelector("#main .difference")?.innerText.match(/Name\s+.*\s+renamed by junior/)`))
+	s.accessible(q, "a request on /ui/workflowRequests")
+	_, err = browser.Eval[any](q, `(() => { const e = document.querySelector("#comment-`+request+`"); e.value = "as planned"; `+
+		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
 	s.click(q, "Approve")
 	s.ok(q.Text("Approved and applied."))
 	s.ok(q.Wait(`!document.querySelector('.side a[href="/ui/workflowRequests"] .count')`))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "renamed by junior" {
 		t.Errorf("the network is called %v", got)
 	}
+	s.ok(q.Go("/ui/workflowRequests?state=decided"))
+	s.ok(q.Text("as planned"))
 }
 
 // TestServicePoint changes a service point, adds a node with a new key, and changes and removes an application.

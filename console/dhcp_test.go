@@ -72,7 +72,7 @@ func TestDHCPOfNetwork(t *testing.T) {
 	for search, shows := range map[string]string{"10.0.0.150": "\\n1 lease", "00:00:5e:00:53:0a": "late-comer", "late": "\\n1 lease",
 		"10.0.0.": "21 leases", "10.0.0.96/28": "12 leases"} {
 		s.enter(p, "Search leases", search)
-		s.click(p, "Search")
+		s.click(p, "Filter")
 		s.ok(p.Wait(`document.querySelector("#main").innerText.includes("` + shows + `")`))
 	}
 	s.ok(p.Go(at + "?q=10.0.0.150"))

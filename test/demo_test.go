@@ -70,6 +70,17 @@ func TestDemo(t *testing.T) {
 	}) {
 		t.Errorf("the DHCP server does not answer:\n%s", p.text())
 	}
+	if client := regexp.MustCompile(`ip netns exec \S+ udhcpc[^(]*`).FindString(p.text()); client != "" { // root, ip and udhcpc
+		args := strings.Fields(client)
+		if !until(func() bool {
+			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			return err == nil && strings.Contains(string(out), "lease of 10.0.1.2")
+		}) {
+			t.Errorf("the client in the namespace gets no lease: %s\n%s", client, p.text())
+		}
+	} else if os.Getenv("CI") == "true" {
+		t.Errorf("the demo names no client in a namespace:\n%s", p.text())
+	}
 	if !until(func() bool {
 		return strings.Contains(run("dhcp", "leases", "networks/10.0.0.0/24"), "02-00-5E-00-53-01")
 	}) {

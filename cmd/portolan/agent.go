@@ -37,8 +37,9 @@ type agentCommand struct {
 	ProbeInterval         time.Duration   `help:"The interval between network probes." default:"10s"`
 	Engine                string          `help:"The name server: portolan, or bind. With bind, Portolan writes the configuration and zone files of BIND." enum:"portolan,bind" default:"portolan"`
 	bindFlags
-	UpdateTrial time.Duration `help:"The time for a new release to become healthy. After it, the agent returns to the previous release." default:"3m"`
-	UpdateRoot  string        `help:"The trusted root of the release repository, a file root.json. Default: the manager's root at the first update." type:"existingfile" placeholder:"FILE"`
+	NetworkNamespace map[string]string `help:"The network namespace that an application runs in, as ip netns names it, such as dhcp-service=lan. Needs root on Linux." placeholder:"APPLICATION=NAME"`
+	UpdateTrial      time.Duration     `help:"The time for a new release to become healthy. After it, the agent returns to the previous release." default:"3m"`
+	UpdateRoot       string            `help:"The trusted root of the release repository, a file root.json. Default: the manager's root at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
 // Help returns examples.
@@ -101,6 +102,9 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 			return usageError{errors.New("--status-listen: off cannot be combined with addresses")}
 		}
 	}
+	if err := checkNamespaces(c.NetworkNamespace); err != nil {
+		return usageError{err}
+	}
 	driving := map[string][]string{}
 	if c.Engine == "bind" {
 		if _, err := c.bind(); err != nil {
@@ -108,7 +112,8 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 		}
 		driving[checkin.Authority] = c.args()
 	}
-	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Program: program, Versions: applicationVersions(),
+	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Namespaces: c.NetworkNamespace, Program: program,
+		Versions: applicationVersions(),
 		Stateful: all.Stateful(), State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
 		DiagnosticsListen: c.DiagnosticsListen, Names: c.DiagnosticsName, StatusListen: statusListen, Targets: targets,
 		Version: version, Base: base, Launched: true,
@@ -122,6 +127,19 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	}
 	s.log.Info("service point running", "state", c.State, "version", version)
 	return a.Run(ctx)
+}
+
+// checkNamespaces refuses applications that do not exist, and names that are no names of network namespaces.
+func checkNamespaces(all map[string]string) error {
+	for application, name := range all {
+		if _, ok := applicationVersions()[application]; !ok {
+			return fmt.Errorf("--network-namespace: application %q does not exist", application)
+		}
+		if name == "" || name == "." || name == ".." || strings.ContainsRune(name, '/') {
+			return fmt.Errorf("--network-namespace: %q is not the name of a network namespace", name)
+		}
+	}
+	return nil
 }
 
 func (c *agentCommand) targets() (t servicepoint.Targets, err error) {

@@ -90,11 +90,15 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err := notes.save(c.Data); err != nil {
 		return err
 	}
+	segment := createSegment(s.ctx, s.log)
+	if segment != nil {
+		defer segment.remove(context.WithoutCancel(s.ctx), s.log)
+	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	var agents sync.WaitGroup
 	defer agents.Wait()
 	defer cancel()
-	urls, err := c.startServicePoints(ctx, s, m, &agents)
+	urls, err := c.startServicePoints(ctx, s, m, segment, &agents)
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,11 @@ func (c *demoCommand) Run(s *session) (err error) {
 		return err
 	}
 	agents.Go(func() { // waits for the deployment of DNS
-		if err := demoDHCP(ctx, m, notes.Token, dhcp); err != nil && ctx.Err() == nil {
+		err := demoPort.deploy(ctx, m, notes.Token, fmt.Sprintf(`{"listen":[%q]}`, dhcp))
+		if err == nil && segment != nil {
+			err = demoLAN.deploy(ctx, m, notes.Token, `{"interfaces":["lan0"]}`)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.log.Error("demo dhcp deployment failed", "error", err)
 		}
 	})
@@ -120,7 +128,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver, dhcp, logFile.Name())
+	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver, dhcp, segment.command(), logFile.Name())
 	select {
 	case <-s.ctx.Done():
 		return nil
@@ -199,7 +207,8 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 }
 
 // startServicePoints starts the service points. At their first start they enrol through the check-in listener.
-func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string,
+func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, segment *demoSegment,
+	agents *sync.WaitGroup) (urls []string,
 	err error) {
 	program, err := applicationProgram()
 	if err != nil {
@@ -213,9 +222,11 @@ func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *ser
 		}
 	}
 	for i, p := range demoPoints {
-		o := servicepoint.Options{Program: program, Versions: applicationVersions(), Stateful: all.Stateful(), StatusListen: []string{c.Status},
-			State:    filepath.Join(c.Data, "service-points", p.name),
-			Endpoint: m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
+		namespaces := segment.namespaces(p.name, checkin.DHCP)
+		o := servicepoint.Options{Program: program, Versions: applicationVersions(), Stateful: all.Stateful(), Namespaces: namespaces,
+			StatusListen: []string{c.Status},
+			State:        filepath.Join(c.Data, "service-points", p.name),
+			Endpoint:     m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
 		if _, err := os.Stat(filepath.Join(o.State, "identity.json")); errors.Is(err, fs.ErrNotExist) {
 			if o.Key, err = demoKey(ctx, m, p); err != nil {
@@ -237,7 +248,7 @@ func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *ser
 		}
 		urls = append(urls, url)
 		launchers = append(launchers, &servicepoint.Launcher{State: o.State, Version: versionText(), Log: o.Log,
-			Args: agentArgs(o.State, o.DiagnosticsListen, c.Status, o.Targets.HTTP), Base: func(ctx context.Context) error {
+			Args: agentArgs(o.State, o.DiagnosticsListen, c.Status, o.Targets.HTTP, namespaces), Base: func(ctx context.Context) error {
 				agent, err := servicepoint.New(o)
 				if err != nil {
 					return err
@@ -289,9 +300,12 @@ func nextFree(address string) (net.Listener, error) {
 }
 
 func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver, dhcp,
-	logFile string) {
+	dhcpClient, logFile string) {
 	u := m.URL()
 	host, port, _ := strings.Cut(authority, ":")
+	if dhcpClient != "" {
+		dhcpClient = "\n  " + dhcpClient + "    (a client in a network namespace, served for " + demoLAN.network + ")"
+	}
 	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
 
   console        %[12]s
@@ -318,9 +332,10 @@ Try:
   curl -s '%[7]s'
   dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (changes of the view internal are served at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
-  portolan dhcp ask %[15]s --network %[16]s    (portolan dhcp leases networks/%[16]s lists the lease)
+  portolan dhcp ask %[15]s --network %[16]s    (portolan dhcp leases networks/%[16]s lists the lease)%[17]s
   portolan rollout start %[10]s --watch        (updates both service points, as soon as portolan fleet releases lists
                  the version; portolan rollout take-back ID rolls it back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
-		strings.Replace(resolver, ":", " port ", 1), console, logFile, strings.Replace(dhcp, ":", " port ", 1), dhcp, demoDHCPNetwork)
+		strings.Replace(resolver, ":", " port ", 1), console, logFile, strings.Replace(dhcp, ":", " port ", 1), dhcp, demoPort.network,
+		dhcpClient)
 }

@@ -12,25 +12,28 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// demoDHCPNetwork is the network of the sample whose clients get addresses, and demoDHCPRange the addresses.
-const (
-	demoDHCPNetwork = "10.0.0.0/24"
-	demoDHCPRange   = "10.0.0.200-10.0.0.239"
+// demoSite is a network of the sample whose clients get addresses, and the service point that serves them.
+type demoSite struct{ servicePoint, address, network, pool string }
+
+// demoPort is served on a port other than 67, so that the demo needs no rights and answers no client of the machine's networks:
+// `portolan dhcp ask` asks it. demoSegment is served on port 67 of a network namespace, if the demo may create one.
+var (
+	demoPort = demoSite{demoPoints[0].name, "127.0.0.2", "10.0.0.0/24", "10.0.0.200-10.0.0.239"}
+	demoLAN  = demoSite{demoPoints[1].name, "10.0.1.2", "10.0.1.0/24", "10.0.1.200-10.0.1.239"}
 )
 
-// demoDHCP deploys a DHCP server for a network of the sample on the lighthouse. Its port is not 67, so that the demo needs no rights and
-// answers no client of the machine's networks: `portolan dhcp ask` asks it.
-func demoDHCP(ctx context.Context, m *server.Manager, token, at string) error {
-	return m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
-		if err := demoApplication(ctx, m, i.ID, checkin.DHCP, `{"listen":[%q]}`, at); err != nil {
+// deploy deploys a DHCP server with a configuration to the service point, assigns it the network, and deploys it.
+func (d demoSite) deploy(ctx context.Context, m *server.Manager, token, configuration string) error {
+	return m.Fleet.List(ctx, fleet.Filter{Name: d.servicePoint}, func(i fleet.Instance) error {
+		if err := demoApplication(ctx, m, i.ID, checkin.DHCP, "%s", configuration); err != nil {
 			return err
 		}
-		return demoDHCPServer(ctx, &client.Client{Base: m.URL(), Token: token})
+		return d.deployServer(ctx, &client.Client{Base: m.URL(), Token: token}, i.ID)
 	})
 }
 
-// demoDHCPServer assigns the network to the server of the lighthouse, and deploys it.
-func demoDHCPServer(ctx context.Context, api *client.Client) error {
+// deployServer assigns the network to the server of the service point, and deploys it. It creates a server that does not exist.
+func (d demoSite) deployServer(ctx context.Context, api *client.Client, servicePoint string) error {
 	one := func(collection, filter string) (int64, error) {
 		ids, err := api.IDs(ctx, collection, filter, 1)
 		if err != nil || len(ids) == 0 {
@@ -42,20 +45,25 @@ func demoDHCPServer(ctx context.Context, api *client.Client) error {
 	if err != nil || configuration == 0 { // the user deleted the sample
 		return err
 	}
-	network, err := one("networks", fmt.Sprintf("range:'%s' and configuration.id:%d", demoDHCPNetwork, configuration))
+	network, err := one("networks", fmt.Sprintf("range:'%s' and configuration.id:%d", d.network, configuration))
 	if err != nil || network == 0 {
 		return err
 	}
-	id, err := one(fmt.Sprintf("configurations/%d/servers", configuration), "name:'"+demoPoints[0].name+"'")
-	if err != nil || id == 0 {
+	id, err := one(fmt.Sprintf("configurations/%d/servers", configuration), "name:'"+d.servicePoint+"'")
+	if err != nil {
 		return err
+	}
+	if id == 0 {
+		if id, err = demoServer(ctx, api, configuration, d.servicePoint, d.address, servicePoint); err != nil {
+			return err
+		}
 	}
 	roles, err := api.IDs(ctx, fmt.Sprintf("networks/%d/deploymentRoles", network), "type:'DHCPDeploymentRole'", 1)
 	if err != nil {
 		return err
 	}
 	if len(roles) == 0 { // not a later start with the same data
-		if err := demoDHCPRole(ctx, api, id, network); err != nil {
+		if err := d.createRole(ctx, api, id, network); err != nil {
 			return err
 		}
 	}
@@ -72,8 +80,8 @@ func demoDHCPServer(ctx context.Context, api *client.Client) error {
 	}
 }
 
-// demoDHCPRole creates the DHCP range and the options of the network, and its role.
-func demoDHCPRole(ctx context.Context, api *client.Client, id, network int64) error {
+// createRole creates the DHCP range and the options of the network, and its role.
+func (d demoSite) createRole(ctx context.Context, api *client.Client, id, network int64) error {
 	interfaces, err := api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", id), "", 1)
 	if err != nil {
 		return err
@@ -84,7 +92,7 @@ func demoDHCPRole(ctx context.Context, api *client.Client, id, network int64) er
 			"value": value}}
 	}
 	_, err = api.Batch(ctx, []client.BatchChange{
-		{Method: "POST", Path: below("ranges"), Body: map[string]any{"type": "IPv4DHCPRange", "name": "visitors", "range": demoDHCPRange,
+		{Method: "POST", Path: below("ranges"), Body: map[string]any{"type": "IPv4DHCPRange", "name": "visitors", "range": d.pool,
 			"splitAroundStaticAddresses": true}},
 		option("DHCPv4ClientOption", "domain-name", "harbour.example"),
 		option("DHCPv4ServiceOption", "default-lease-time", 3600),

@@ -59,7 +59,7 @@ func (c *demoCommand) deployNames(ctx context.Context, m *server.Manager, token 
 			err = demoApplication(ctx, m, i.ID, checkin.Resolver, `{"listen":[%s],"upstreams":[{"address":%q}]}`, listener(resolver), authority)
 		}
 		if err == nil {
-			err = demoServer(ctx, &client.Client{Base: m.URL(), Token: token}, i.ID)
+			err = demoNames(ctx, &client.Client{Base: m.URL(), Token: token}, i.ID)
 		}
 		return err
 	})
@@ -87,9 +87,9 @@ func demoApplication(ctx context.Context, m *server.Manager, servicePoint string
 	return err
 }
 
-// demoServer creates the server of the lighthouse, assigns it the internal view and its reverse zones, and deploys them. Later changes are
+// demoNames creates the server of the lighthouse, assigns it the internal view and its reverse zones, and deploys them. Later changes are
 // deployed automatically. An existing server is kept and deployed again.
-func demoServer(ctx context.Context, api *client.Client, servicePoint string) error {
+func demoNames(ctx context.Context, api *client.Client, servicePoint string) error {
 	one := func(collection, filter string) (int64, error) {
 		ids, err := api.IDs(ctx, collection, filter, 1)
 		if err != nil || len(ids) == 0 {
@@ -111,7 +111,7 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 		return err
 	}
 	if id == 0 {
-		return demoRoles(ctx, api, at, view, servicePoint)
+		return demoRoles(ctx, api, configuration, view, servicePoint)
 	}
 	if err := api.Change(ctx, fmt.Sprintf("servers/%d", id), map[string]any{"servicePoint": servicePoint}, nil); err != nil {
 		return err
@@ -124,19 +124,26 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 	return err
 }
 
-// demoRoles creates the server and its deployment roles.
-func demoRoles(ctx context.Context, api *client.Client, at string, view int64, servicePoint string) error {
+// demoServer creates the server of a service point with an address, and returns its ID.
+func demoServer(ctx context.Context, api *client.Client, configuration int64, name, address, servicePoint string) (int64, error) {
 	var made client.Head
-	if err := api.Create(ctx, at+"servers", map[string]any{"type": "Server", "name": demoPoints[0].name, "profile": "DNS_DHCP_SERVER_20",
-		"servicePoint": servicePoint, "interfaces": []map[string]any{{"type": "NetworkInterface", "name": "lighthouse.example",
-			"managementAddress": "127.0.0.2"}}}, &made); err != nil {
-		return err
-	}
-	interfaces, err := api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", made.ID), "", 1)
+	err := api.Create(ctx, fmt.Sprintf("configurations/%d/servers", configuration), map[string]any{"type": "Server", "name": name,
+		"profile": "DNS_DHCP_SERVER_20", "servicePoint": servicePoint, "interfaces": []map[string]any{{"type": "NetworkInterface",
+			"name": name + ".example", "managementAddress": address}}}, &made)
+	return made.ID, err
+}
+
+// demoRoles creates the server of the lighthouse and its deployment roles.
+func demoRoles(ctx context.Context, api *client.Client, configuration, view int64, servicePoint string) error {
+	id, err := demoServer(ctx, api, configuration, demoPort.servicePoint, demoPort.address, servicePoint)
 	if err != nil {
 		return err
 	}
-	blocks, err := api.IDs(ctx, at+"blocks", "name:'Harbour'", 2)
+	interfaces, err := api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", id), "", 1)
+	if err != nil {
+		return err
+	}
+	blocks, err := api.IDs(ctx, fmt.Sprintf("configurations/%d/blocks", configuration), "name:'Harbour'", 2)
 	if err != nil {
 		return err
 	}
@@ -151,7 +158,7 @@ func demoRoles(ctx context.Context, api *client.Client, at string, view int64, s
 	if _, err := api.Batch(ctx, changes, client.BatchOptions{}); err != nil {
 		return err
 	}
-	_, err = api.DeployServer(ctx, made.ID, "FullDeployment")
+	_, err = api.DeployServer(ctx, id, "FullDeployment")
 	return err
 }
 
@@ -174,8 +181,11 @@ func freeAddress(address string) (string, error) {
 }
 
 // agentArgs returns the command line of a demo service point for a release that it is updated to.
-func agentArgs(state, diagnostics, status, target string) []string {
-	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", status, "--gateway", "127.0.0.1",
-		"--ping-target", "127.0.0.1",
-		"--http-target", target}
+func agentArgs(state, diagnostics, status, target string, namespaces map[string]string) []string {
+	args := []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", status, "--gateway", "127.0.0.1",
+		"--ping-target", "127.0.0.1", "--http-target", target}
+	for application, namespace := range namespaces {
+		args = append(args, "--network-namespace", application+"="+namespace)
+	}
+	return args
 }

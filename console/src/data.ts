@@ -86,9 +86,19 @@ export interface Rows<T> {
   at: (i: number) => T | undefined
   problem?: Problem
   reload: () => void
+  /** The path and the parameters of the list. */
+  path: string | null
+  parameters: Record<string, string | undefined>
+  /** Loads the first rows, up to a number. */
+  load: (count: number) => Promise<void>
+  /** Reads count rows from an index on, without drawing them. */
+  read: (from: number, count: number) => Promise<T[]>
 }
 
 const pageSize = 200
+
+/** The number of rows in a page that is read for a selection. */
+const readSize = 1000
 
 /** Reads the rows of a collection or subcollection in the requested order. Each page is read once, when it scrolls into view. */
 export function useRows<T = Resource>(
@@ -158,6 +168,35 @@ export function useRows<T = Resource>(
     total: held.current.total,
     problem: held.current.problem,
     reload,
+    path,
+    parameters,
+    load: async count => {
+      const h = held.current
+      for (let n = 0; n * pageSize < count; n++)
+        if (!Array.isArray(h.pages.get(n)))
+          h.pages.set(
+            n,
+            (
+              await get<Page<T>>(path! + query({ ...parameters, limit: pageSize, offset: n * pageSize || undefined }), {
+                signal: h.abort.signal,
+                quiet: true,
+              })
+            ).data,
+          )
+      setDrawn(x => x + 1)
+    },
+    read: async (from, count) => {
+      const list: T[] = []
+      while (list.length < count) {
+        const limit = Math.min(readSize, count - list.length),
+          page = await get<Page<T>>(path! + query({ ...parameters, limit, offset: from + list.length || undefined }), {
+            quiet: true,
+          })
+        list.push(...page.data)
+        if (page.data.length < limit) break
+      }
+      return list
+    },
     at: i => {
       const n = Math.floor(i / pageSize),
         page = held.current.pages.get(n)

@@ -2,13 +2,14 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { calls, get, query, type Call, type Page } from "./api"
-import { useData } from "./data"
+import { calls, type Call } from "./api"
 import { Icon } from "./icons"
 import { state } from "./live"
+import { usePending } from "./parts/approvals"
 import { Button, Dialog, toast } from "./parts/basics"
 import { Password } from "./parts/password"
 import { Search, searching } from "./parts/search"
+import { useDenied } from "./rights"
 import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
 import { stagedCount } from "./staged"
@@ -24,6 +25,7 @@ const places: [to: string, word: string, icon: string, key: string][] = [
   ["/ui/fleet", "Fleet", "boxes", "f"],
   ["/ui/transactions", "Changes", "history", "h"],
   ["/ui/workflowRequests", "Approvals", "circle-check", "w"],
+  ["/ui/access", "Users and rights", "users", "u"],
   ["/ui/staged", "Change list", "list-checks", "c"],
   ["/ui/bulk", "Bulk and CSV", "file-spreadsheet", "b"],
   ["/ui/events", "Events", "bell", "e"],
@@ -45,26 +47,23 @@ const belongs: Record<string, string> = {
   leases: "/ui/dhcp",
   macPools: "/ui/dhcp",
   clientClasses: "/ui/dhcp",
+  users: "/ui/access",
+  groups: "/ui/access",
+  accessRights: "/ui/access",
+  fleetRights: "/ui/access",
 }
 
 const helping = signal(false),
   curling = signal(false),
   menu = signal(false)
 
-/** The number of pending approval requests that the user sees: their own, and those that they may approve. */
-function usePending(): number {
-  const path = "workflowRequests" + query({ filter: "state:'PENDING'", limit: 1, total: true, fields: "id" })
-  return (
-    useData<Page>(session.value ? path : null, s => get<Page>(path, { signal: s, quiet: true }), ["workflowRequests"])
-      .data?.totalCount ?? 0
-  )
-}
-
 export function Frame({ children }: { children: ComponentChildren }) {
   useKeys()
   useTheme()
   const here = place.value.path.length ? (belongs[place.value.path[0]] ?? "/ui/" + place.value.path[0]) : "/"
-  const main = places.slice(0, 4),
+  const why = useDenied(),
+    visible = places.filter(([to]) => !why(to.slice("/ui/".length))),
+    main = visible.slice(0, 4),
     pending = usePending()
   useEffect(() => {
     menu.value = false
@@ -147,7 +146,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <Account />
       </header>
       <nav class="side" aria-label="Navigation">
-        {places.map(([to, word, icon]) => (
+        {visible.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={17} />
             <span>{word}</span>
@@ -187,7 +186,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           }}
         >
           <nav class="more" aria-label="All pages">
-            {places.slice(4).map(([to, word, icon]) => (
+            {visible.slice(4).map(([to, word, icon]) => (
               <a
                 key={to}
                 href={to}

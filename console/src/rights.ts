@@ -31,3 +31,79 @@ export function useMay(path: string | null): May {
     remove: at(data?.accessLevel, "FULL"),
   }
 }
+
+/** What a user may see and do (GET users/ID/access). */
+export interface UserAccess {
+  user: number
+  administrator: boolean
+  securityPrivilege: string
+  historyPrivilege: string
+  everything: boolean
+  fleet: "ALL" | "SOME" | "NONE"
+  fleetRights: { labels: Record<string, string>; accessLevel: string }[]
+  collections: { collection: string; visible: "ALL" | "SOME" | "NONE"; changeable: boolean }[]
+  types: { resourceType: string; defaultLevel: string; highestLevel: string }[]
+  places: PlaceAccess[]
+}
+
+/** The effective rights at a resource, or by default. */
+export interface PlaceAccess {
+  resource: { id: number; collection: string; type: string; name: string; label: string } | null
+  default: boolean
+  accessLevel: string
+  levelBelow: string
+  accessOverrides: { resourceType: string; accessLevel: string }[]
+  deploymentsAllowed: boolean
+  quickDeploymentsAllowed: boolean
+  selectiveDeploymentsAllowed: boolean
+  workflowLevel: string
+  decidedBy: { resource: number | null; accessRights: number[] } | null
+}
+
+/** The access of a user. */
+export function useAccess(user: number | null) {
+  const path = user === null ? null : `users/${user}/access`
+  return useData<UserAccess>(path, signal => get(path!, { signal, quiet: true }), ["accessRights", "groups", "users"])
+}
+
+/** The collections of each page in the navigation. A page is hidden if the user sees none of them. */
+const collectionsOf: Record<string, string[]> = {
+  space: ["blocks", "networks", "addresses"],
+  find: ["blocks"],
+  names: ["views", "zones", "resourceRecords"],
+  servers: ["servers", "serverGroups"],
+  dhcp: ["ranges", "macPools", "clientClasses"],
+  transactions: ["transactions"],
+  events: ["events"],
+}
+
+/** The pages that change data: at least one of these collections must be changeable. */
+const changing: Record<string, string[]> = {
+  bulk: ["configurations", "blocks", "networks", "ranges", "addresses", "views", "zones", "resourceRecords", "devices"],
+}
+
+/** Returns why a user cannot use a page, given by the first part of its path below /ui; undefined if the user can. */
+export function denied(page: string, a: UserAccess | undefined, readOnly: boolean): string | undefined {
+  if (readOnly && (page === "bulk" || page === "staged")) return "This session is read-only."
+  if (!a || a.administrator) return undefined
+  const of = (name: string) => a.collections.find(c => c.collection === name)
+  if (page === "fleet" && a.fleet === "NONE")
+    return "The fleet requires access rights to everything, or rights on labels of service points."
+  if (page === "access" && of("groups")?.visible === "NONE")
+    return "Users and rights require the privilege to view the access rights of others."
+  if (collectionsOf[page]?.every(n => of(n)?.visible === "NONE"))
+    return page === "transactions"
+      ? "Changes require the history privilege."
+      : page === "events"
+        ? "Events require access rights to everything, or an administrative access right for events."
+        : "No access right of yours or of your groups covers this page."
+  if (changing[page]?.every(n => !of(n)?.changeable)) return "None of your access rights allows changes."
+  return undefined
+}
+
+/** Returns why the signed-in user cannot use a page; undefined while that is not known. */
+export function useDenied(): (page: string) => string | undefined {
+  const s = session.value,
+    access = useAccess(s && !s.administrator ? s.user.id : null).data
+  return page => denied(page, access, !!s?.readOnly)
+}

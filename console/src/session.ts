@@ -12,6 +12,8 @@ export interface Session {
   user: Ref
   administrator: boolean
   readOnly: boolean
+  /** The security privilege of the user, such as ADD_ACCESS_RIGHTS. */
+  privilege: string
 }
 
 /** undefined: not known yet; null: not signed in. */
@@ -152,6 +154,7 @@ async function entered(s: Resource) {
     user: s.user,
     administrator: user.securityPrivilege === "ADMINISTRATOR",
     readOnly: !!s.readOnly,
+    privilege: String(user.securityPrivilege ?? "NO_ACCESS"),
   }
   startLive()
   tabs?.postMessage(s.user.id)

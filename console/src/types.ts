@@ -2396,6 +2396,16 @@ export type PasswordPolicySettings = {
   userDefinedFields: any
 }
 
+/**  */
+export type Preference = {
+  id: number
+  type: "Preference"
+  name: string | null
+  _links?: Links
+  changed: string
+  value: any
+}
+
 /** PublishedInterface is the name and the addresses of a server as seen from the other side of NAT. */
 export type PublishedInterface = {
   id: number

@@ -50,6 +50,9 @@ type Options struct {
 	// Driving maps the names of applications that control another program of this machine to their further arguments. Such an application
 	// needs the program's files and runs with the privileges of the agent.
 	Driving map[string][]string
+	// Namespaces maps the names of applications to the network namespaces that they run in, as `ip netns` names them. Other applications run
+	// in the namespace of the agent.
+	Namespaces map[string]string
 	// Stateful are the names of the applications that keep data on the disk. Each one gets a folder of its own.
 	Stateful []string
 	// Base is the version of the program that was installed on the machine; empty means Version. Launched reports that a Launcher started
@@ -230,7 +233,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.desired, a.desiredChanged = wanted.Generation, a.state.desiredTime()
 	a.loadUpdates(wanted.Update)
 	a.machine.setServers(wanted.NTPServers)
-	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving,
+	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving, namespaces: a.options.Namespaces,
 		proxy:    a.options.Targets.environment(),
 		versions: a.options.Versions, stateful: a.options.Stateful, log: a.log,
 		changed: a.notifyChange,

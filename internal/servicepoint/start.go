@@ -99,7 +99,7 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 				}
 			}
 			p.s.groups.startIn(c, folder)
-			if err = c.Start(); err == nil {
+			if err = startWithin(p.s.namespaces[name], c); err == nil {
 				return c, nil
 			}
 			p.log.Warn("process start failed, retrying with fewer restrictions", "inGroup", folder != nil,
@@ -128,7 +128,7 @@ func (p *process) openData(name string) (*os.File, error) {
 func (p *process) limits() checkin.Limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wanted.Limits
+	return p.desired.Limits
 }
 
 // memoryOf returns the memory limit in MiB.

@@ -34,8 +34,9 @@ type supervisor struct {
 	log    *slog.Logger
 	// changed is called when reported data may have changed.
 	changed func()
-	// driving is Options.Driving.
-	driving map[string][]string
+	// driving is Options.Driving, and namespaces Options.Namespaces.
+	driving    map[string][]string
+	namespaces map[string]string
 	// proxy contains the environment variables with the HTTP proxy for applications.
 	proxy []string
 	// decide sends a dynamic update of an application to the manager and returns the manager's decision.
@@ -193,7 +194,7 @@ func (s *supervisor) reconcile() {
 		}
 		if p, ok := s.processes[a.ID]; ok {
 			delete(gone, a.ID)
-			p.setWanted(a, d.Generation)
+			p.setDesired(a, d.Generation)
 			continue
 		}
 		if _, ok := s.removing[a.ID]; ok { // it starts after its old process has been removed

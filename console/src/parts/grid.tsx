@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { restored } from "../router"
+import { mostPrinted, printing } from "./tools"
 
 export interface Column<T> {
   key: string
@@ -33,7 +34,25 @@ interface Props<T> {
   /** Called for other keys on the selected row. */
   onKey?: (e: KeyboardEvent, row: T | undefined, i: number) => void
   tree?: boolean
+  /** Lets the user select several rows. selectable limits the rows. */
+  select?: Selectable<T>
   attributes?: (row: T) => Record<string, any>
+}
+
+/** The selection of several rows. */
+export interface Selectable<T> {
+  /** Reports whether a row is selected. */
+  has: (row: T) => boolean
+  /** The number of selected rows. */
+  size: number
+  /** Reports whether a row can be selected. */
+  can?: (row: T) => boolean
+  label: (row: T) => string
+  set: (list: T[], on: boolean) => void
+  all: () => void
+  clear: () => void
+  /** Selects the rows between two indexes. */
+  range: (from: number, to: number) => void
 }
 
 /** The height of a row in pixels. Keep it equal to the one in styles.css. */
@@ -43,13 +62,56 @@ const beyond = 12
 /** The maximum height that browsers draw, in pixels (Firefox: 17 million). */
 const highest = 15_000_000
 
-/** A grid. Arrows, Page Up, Page Down, Home and End move the selection; Enter opens the selected row. */
+/**
+ * A grid. Arrows, Page Up, Page Down, Home and End move the current row; Enter opens it. With select, Space selects it, Shift extends the
+ * selection, Ctrl+A selects all rows, and Escape clears the selection.
+ */
 export function Grid<T>(p: Props<T>) {
   const ref = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 600 })
   const [chosen, setChosen] = useState(0)
-  const narrow = useNarrow()
-  const columns = p.columns.filter(c => !c.minor || !narrow)
+  const narrow = useNarrow(),
+    many = p.select,
+    anchor = useRef<number | null>(null),
+    shift = useRef(false)
+  /** Selects or clears a row; with shift, selects the rows from the last one on. */
+  const mark = (row: T, i: number, shift: boolean) => {
+    if (!many || many.can?.(row) === false) return
+    if (shift && anchor.current !== null) many.range(anchor.current, i)
+    else many.set([row], !many.has(row))
+    anchor.current = i
+  }
+  const columns: Column<T>[] = [
+    ...(many
+      ? [
+          {
+            key: "selected",
+            title: "Selected",
+            width: "1.5rem",
+            narrow: "1.5rem",
+            cell: (row: T, i: number) =>
+              many.can?.(row) === false ? null : (
+                <input
+                  type="checkbox"
+                  tabIndex={-1}
+                  class="pick"
+                  aria-label={"Select " + many.label(row)}
+                  checked={many.has(row)}
+                  onClick={e => {
+                    shift.current = e.shiftKey
+                  }}
+                  onChange={e => {
+                    e.currentTarget.checked = many.has(row) // the selection decides
+                    mark(row, i, shift.current)
+                    ref.current?.focus({ preventScroll: true })
+                  }}
+                />
+              ),
+          },
+        ]
+      : []),
+    ...p.columns.filter(c => !c.minor || !narrow),
+  ]
   const width = (c: Column<T>) =>
     !narrow
       ? (c.width ?? "minmax(6rem,1fr)")
@@ -124,8 +186,11 @@ export function Grid<T>(p: Props<T>) {
     tall = Math.min(height, highest),
     faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
   const top = faster === 1 ? view.top : Math.min(view.top * faster, height - view.height)
-  const first = Math.max(0, Math.floor(top / rowHeight) - beyond)
-  const last = Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)
+  const prints = printing.value,
+    first = prints ? 0 : Math.max(0, Math.floor(top / rowHeight) - beyond)
+  const last = prints
+    ? Math.min(p.count, mostPrinted)
+    : Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)
   const move = (i: number) => {
     const to = Math.max(0, Math.min(p.count - 1, i))
     pick(to)
@@ -142,7 +207,35 @@ export function Grid<T>(p: Props<T>) {
     else if (y + rowHeight > outer.bottom - 8) main.scrollTop += y + rowHeight - outer.bottom + 8
   }
   const keys = (e: KeyboardEvent) => {
-    if ((e.target as Element).closest("input,select,textarea,button")) return
+    if ((e.target as Element).closest("input:not(.pick),select,textarea,button")) return
+    if (many && p.count) {
+      const here = p.at(chosen)
+      if (e.key === " " && here !== undefined) {
+        e.preventDefault()
+        mark(here, chosen, e.shiftKey)
+        return
+      }
+      if (e.shiftKey && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+        e.preventDefault()
+        const to = Math.max(0, Math.min(p.count - 1, chosen + (e.key === "ArrowDown" ? 1 : -1))),
+          next = p.at(to),
+          both = [here, next].filter((x): x is T & {} => x !== undefined && many.can?.(x) !== false)
+        many.set(both, true)
+        anchor.current = to
+        move(to)
+        return
+      }
+      if ((e.ctrlKey || e.metaKey) && e.key === "a") {
+        e.preventDefault()
+        many.all()
+        return
+      }
+      if (e.key === "Escape" && many.size) {
+        e.preventDefault()
+        many.clear()
+        return
+      }
+    }
     const page = Math.max(1, Math.floor(view.height / rowHeight) - 2)
     const to = (
       {
@@ -171,19 +264,30 @@ export function Grid<T>(p: Props<T>) {
   const rows = []
   for (let i = first; i < last; i++) {
     const row = p.at(i)
+    if (prints && row === undefined) continue
     rows.push(
       <div
         key={row !== undefined && p.id ? "r" + p.id(row) : i}
         id={"row-" + i}
         role="row"
         aria-rowindex={i + 2}
-        aria-selected={i === chosen}
-        class={"row" + (i === chosen ? " chosen" : "")}
+        aria-selected={many ? row !== undefined && many.has(row) : i === chosen}
+        class={
+          "row" + (i === chosen ? " chosen" : "") + (many && row !== undefined && many.has(row) ? " selected" : "")
+        }
         style={{
           transform: `translateY(${Math.round(i * rowHeight - top + view.top)}px)`,
           gridTemplateColumns: template,
         }}
-        onMouseDown={() => pick(i)}
+        onMouseDown={e => {
+          pick(i)
+          if (row === undefined || !many || (e.target as Element).closest("button,input,a")) return
+          if (e.ctrlKey || e.metaKey || e.shiftKey) {
+            e.preventDefault() // no selection of text
+            ref.current?.focus({ preventScroll: true })
+            mark(row, i, e.shiftKey)
+          } else anchor.current = i
+        }}
         onDblClick={e => {
           if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i)
         }}
@@ -205,6 +309,7 @@ export function Grid<T>(p: Props<T>) {
         role={p.tree ? "treegrid" : "grid"}
         aria-label={p.label}
         aria-rowcount={p.count + 1}
+        aria-multiselectable={many ? true : undefined}
         tabIndex={0}
         onKeyDown={keys}
         aria-activedescendant={p.count ? "row-" + chosen : undefined}
@@ -220,6 +325,23 @@ export function Grid<T>(p: Props<T>) {
                       ? "ascending"
                       : "none"
                   : undefined
+              if (many && c.key === "selected")
+                return (
+                  <div key={c.key} role="columnheader">
+                    <input
+                      type="checkbox"
+                      class="pick-all"
+                      aria-label="Select all rows that match the filter"
+                      checked={many.size > 0 && many.size >= p.count}
+                      indeterminate={many.size > 0 && many.size < p.count}
+                      onChange={e => {
+                        e.currentTarget.checked = many.size >= p.count
+                        if (many.size) many.clear()
+                        else many.all()
+                      }}
+                    />
+                  </div>
+                )
               return (
                 <div key={c.key} role="columnheader" aria-sort={by as any} class={c.number ? "right" : ""}>
                   {by ? (

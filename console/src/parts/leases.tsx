@@ -1,7 +1,7 @@
 // Leases of DHCP clients: a list that is read again every few seconds, with search and actions, and the history of addresses and clients.
 import { useEffect, useState } from "preact/hooks"
 import { get, literal, query, type Page, type Resource } from "../api"
-import { useData, useRows } from "../data"
+import { useData, useRows, type Rows } from "../data"
 import { To } from "../links"
 import { useMay } from "../rights"
 import { setQuery, place } from "../router"
@@ -11,6 +11,7 @@ import { Button, counted, Dialog, Empty, Field, Loading, State, Trouble, When, w
 import { faultOf } from "./form"
 import { Grid } from "./grid"
 import { Preview, type Wanted } from "./preview"
+import { FilterForm, SaveRows } from "./tools"
 
 /** The time between two reads of leases, in milliseconds. Leases are not in the change feed. */
 const leaseInterval = 4000
@@ -75,42 +76,32 @@ export function leaseFilter(text: string): string | undefined {
 }
 
 /** The search field of leases and of the history. */
-function Search({ hint, children }: { hint: string; children?: any }) {
-  const search = place.value.query.get("q") ?? "",
-    [typed, setTyped] = useState(search)
+function Search({
+  hint,
+  table,
+  parameters,
+  children,
+  rows,
+}: {
+  hint: string
+  table: string
+  parameters: string[]
+  children?: any
+  rows: Rows<any>
+}) {
   return (
     <div class="tools">
-      <form
-        class="filter"
-        role="search"
-        onSubmit={e => {
-          e.preventDefault()
-          setQuery({ q: typed.trim() || null })
-        }}
-      >
-        <input
-          type="text"
-          aria-label="Search leases"
-          class="mono"
-          spellcheck={false}
-          placeholder={hint}
-          value={typed}
-          onInput={e => setTyped(e.currentTarget.value)}
-        />
-        <button type="submit">Search</button>
-        {search && (
-          <button
-            type="button"
-            onClick={() => {
-              setTyped("")
-              setQuery({ q: null })
-            }}
-          >
-            Clear
-          </button>
-        )}
-      </form>
+      <FilterForm
+        table={table}
+        parameter="q"
+        parameters={parameters}
+        label="Search leases"
+        placeholder={hint}
+        of={text => text.trim()}
+      />
       {children}
+      <span class="grow" />
+      <SaveRows rows={rows} />
     </div>
   )
 }
@@ -130,7 +121,12 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
   const [opened, setOpened] = useState<DHCPv4Lease | null>(null)
   return (
     <>
-      <Search hint="address, MAC address, host name or client identifier">
+      <Search
+        table="leases"
+        parameters={["q", "state"]}
+        rows={rows}
+        hint="address, MAC address, host name or client identifier"
+      >
         <select aria-label="State" value={state} onChange={e => setQuery({ state: e.currentTarget.value || null })}>
           <option value="">All states</option>
           {leaseStates.map(s => (
@@ -393,7 +389,12 @@ export function Spans({ at, within }: { at: string; within?: string }) {
   useEvery(leaseInterval, rows.reload)
   return (
     <>
-      <Search hint="address, MAC address, host name or client identifier">
+      <Search
+        table="clients of addresses"
+        parameters={["q", "at"]}
+        rows={rows}
+        hint="address, MAC address, host name or client identifier"
+      >
         <label class="inline">
           at{" "}
           <input type="datetime-local" value={moment} onChange={e => setQuery({ at: e.currentTarget.value || null })} />

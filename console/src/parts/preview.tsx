@@ -7,6 +7,7 @@ import { Icon } from "../icons"
 import { kind, title } from "../links"
 import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
+import { fieldName } from "./form"
 import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
 export interface Wanted {
@@ -316,7 +317,7 @@ function nameOf(o: Operation): string {
 const mostNamed = 12
 
 /** Returns the names of the resources that the changes refer to, by id. Resources without a known name are omitted. */
-function useNames(list: Operation[]): Map<number, string> {
+export function useNames(list: Operation[]): Map<number, string> {
   const ids = new Set<number>()
   const note = (v: any) => {
     if (Array.isArray(v)) v.forEach(note)
@@ -379,7 +380,7 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
                 <span class="updates">
                   {fields.slice(0, 8).map(f => (
                     <span key={f.name}>
-                      <span class="muted">{f.name}</span>{" "}
+                      <span class="muted">{fieldName(f.name)}</span>{" "}
                       {word === "changed" && (
                         <>
                           <del>{shown(named(f.previousValue))}</del> →{" "}

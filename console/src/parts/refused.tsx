@@ -3,9 +3,10 @@ import { get, query, type Page } from "../api"
 import { useData, useRows } from "../data"
 import { To } from "../links"
 import type { RefusedClient, RefusedCount } from "../types"
-import { Empty, Loading, number, Trouble, When } from "./basics"
+import { counted, Empty, Loading, number, Trouble, When } from "./basics"
 import { Grid } from "./grid"
 import { type Client, dragOf, useEvery } from "./leases"
+import { SaveRows } from "./tools"
 
 const interval = 5000
 
@@ -46,6 +47,11 @@ export function Refused({ at, within, reserve }: { at: string; within?: string; 
           </ul>
         </section>
       )}
+      <div class="tools">
+        <span class="muted">{counted(rows.total, "clients")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
       <Grid
         label="Refused clients"
         count={rows.total}

@@ -2,9 +2,11 @@
 import { useMemo, useState } from "preact/hooks"
 import { get, type Page, type Resource } from "../api"
 import { useData } from "../data"
+import { setPreference, usePreference } from "../preferences"
 import { place, setQuery } from "../router"
 import type { FieldSchema, Schema } from "../schema"
 import type { Column } from "./grid"
+import { settingsOf, type TableSettings } from "./tools"
 
 /** The definition of a user-defined field. */
 export interface Definition {
@@ -117,9 +119,8 @@ export function AnotherField({ add }: { add: (name: string) => void }) {
   )
 }
 
-/** The query parameter with the columns of a table. The last selection is also stored per table. */
-const parameter = "columns",
-  prefix = "portolan-columns-"
+/** The query parameter with the columns of a table. The last selection is a preference of the user. */
+const parameter = "columns"
 
 /**
  * Returns the columns of a table: its own, and those that the user selected from the schema fields and user-defined fields. chooser is the
@@ -134,7 +135,9 @@ export function useColumns(
   title: (name: string) => string,
 ) {
   const defined = useDefinitions(types),
-    chosen = place.value.query.get(parameter) ?? localStorage.getItem(prefix + table)
+    key = settingsOf(table),
+    stored = usePreference<TableSettings>(key),
+    chosen = place.value.query.get(parameter) ?? stored?.columns?.join(",")
   const more: Column<Resource>[] = [
     ...defined.map((d): Column<Resource> => ({
       key: "userDefinedFields." + d.name,
@@ -175,12 +178,11 @@ export function useColumns(
       .join(",")
     const same = text === usual.join(",")
     setQuery({ [parameter]: same ? null : text })
-    try {
-      if (same) localStorage.removeItem(prefix + table)
-      else localStorage.setItem(prefix + table, text)
-    } catch {
-      /* the storage is full; the URL holds the columns */
-    }
+    const { columns: _, ...others } = stored ?? {}
+    void setPreference(
+      key,
+      same ? (Object.keys(others).length ? others : null) : { ...others, columns: text.split(",") },
+    )
   }
   const columns = [...choosable.filter(c => keys.includes(c.key)), ...own.filter(c => !c.title)]
   const chooser = (

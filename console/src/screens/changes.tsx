@@ -5,7 +5,8 @@ import { problemOf, useData, useResource, useRows } from "../data"
 import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Effect, Operations } from "../parts/preview"
-import { go, place, setQuery } from "../router"
+import { FilterForm, SaveRows } from "../parts/tools"
+import { go, place } from "../router"
 import { session } from "../session"
 import { change } from "../work"
 import { filterOf } from "../filter"
@@ -25,42 +26,20 @@ const latest = (what: string) => (what.endsWith("transactions") ? "desc(creation
 /** The transactions of all resources, or of one resource. */
 export function History({ path, filtered }: { path: string; filtered?: boolean }) {
   const filter = place.value.query.get("filter") ?? "",
-    [typed, setTyped] = useState(filter),
     [undoing, setUndoing] = useState<Resource | null>(null)
   const rows = useRows(path, { orderBy: latest(path + filter), filter: filter || undefined }, ["transactions"])
-  const mine = (text: string) => {
-    setTyped(text)
-    setQuery({ filter: text })
-  }
   return (
     <>
       {filtered && (
         <div class="tools">
-          <form
-            class="filter"
-            role="search"
-            onSubmit={e => {
-              e.preventDefault()
-              setQuery({ filter: filterOf(typed, "description") })
-            }}
-          >
-            <input
-              type="text"
-              aria-label="Filter"
-              class="mono"
-              spellcheck={false}
-              placeholder="description, or principal:'ada' and operation:startsWith('DELETE')"
-              value={typed}
-              onInput={e => setTyped(e.currentTarget.value)}
-            />
-            <button type="submit">Filter</button>
-            {filter && (
-              <button type="button" onClick={() => mine("")}>
-                Clear filter
-              </button>
-            )}
-          </form>
+          <FilterForm
+            table="changes"
+            placeholder="description, or principal:'ada' and operation:startsWith('DELETE')"
+            of={text => filterOf(text, "description")}
+          />
           <span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span>
+          <span class="grow" />
+          <SaveRows rows={rows} />
         </div>
       )}
       {rows.problem ? (

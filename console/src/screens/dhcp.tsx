@@ -7,6 +7,7 @@ import { Grid } from "../parts/grid"
 import { Leases, Spans, useEvery } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
+import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -77,7 +78,11 @@ function Ranges({ c }: { c: number }) {
     <Loading what="the ranges" />
   ) : (
     <>
-      <p class="muted gap-below">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
+      <div class="tools">
+        <p class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
       <Grid
         label="DHCP ranges"
         count={rows.total}
@@ -145,29 +150,36 @@ function Reservations({ c }: { c: number }) {
   ) : rows.total === undefined ? (
     <Loading what="the reservations" />
   ) : (
-    <Grid
-      label="Reservations"
-      count={rows.total}
-      at={rows.at}
-      id={r => r.id}
-      open={r => go("/ui/addresses/" + r.id)}
-      empty={
-        <Empty title="No reservations yet.">
-          Assign an address in the state DHCP_RESERVED with the client's hardware address.
-        </Empty>
-      }
-      columns={[
-        { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
-        { key: "name", title: "Name", cell: r => r.name },
-        {
-          key: "mac",
-          title: "Hardware",
-          width: "11rem",
-          cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
-        },
-        { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
-      ]}
-    />
+    <>
+      <div class="tools">
+        <span class="muted">{counted(rows.total, "reservations")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
+      <Grid
+        label="Reservations"
+        count={rows.total}
+        at={rows.at}
+        id={r => r.id}
+        open={r => go("/ui/addresses/" + r.id)}
+        empty={
+          <Empty title="No reservations yet.">
+            Assign an address in the state DHCP_RESERVED with the client's hardware address.
+          </Empty>
+        }
+        columns={[
+          { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
+          { key: "name", title: "Name", cell: r => r.name },
+          {
+            key: "mac",
+            title: "Hardware",
+            width: "11rem",
+            cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
+          },
+          { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
+        ]}
+      />
+    </>
   )
 }
 

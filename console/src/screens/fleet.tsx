@@ -23,6 +23,7 @@ import {
 import { DeployApplication } from "../parts/appform"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
+import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 
 const base = "/user/api/v1/fleetInstances"
@@ -87,9 +88,7 @@ export function Fleet() {
   const q = place.value.query,
     only = q.get("status") ?? "",
     [enrolling, setEnrolling] = useState(false)
-  const find = q.get("find") ?? "",
-    [typed, setTyped] = useState(find)
-  useEffect(() => setTyped(find), [find])
+  const find = q.get("find") ?? ""
   const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
@@ -126,26 +125,18 @@ export function Fleet() {
             ))}
           </div>
           <div class="tools">
-            <form
-              class="filter"
-              role="search"
-              onSubmit={e => {
-                e.preventDefault()
-                setQuery({ find: typed.trim() || null })
-              }}
-            >
-              <input
-                type="text"
-                aria-label="Filter by name or label"
-                placeholder="name or label, such as site=oslo"
-                value={typed}
-                onInput={e => setTyped(e.currentTarget.value)}
-              />
-              <button type="submit">Filter</button>
-            </form>
-            {(trouble || update) && <span class="muted">{trouble ? trouble + " is not healthy" : words(update)}</span>}
-            {(find || trouble || update) && (
-              <Button onClick={() => setQuery({ find: null, trouble: null, update: null })}>Clear filter</Button>
+            <FilterForm
+              table="service points"
+              parameter="find"
+              label="Filter by name or label"
+              placeholder="name or label, such as site=oslo"
+              of={text => text.trim()}
+            />
+            {(trouble || update) && (
+              <>
+                <span class="muted">{trouble ? trouble + " is not healthy" : words(update)}</span>
+                <Button onClick={() => setQuery({ trouble: null, update: null })}>Show all</Button>
+              </>
             )}
           </div>
           {problem && <Trouble problem={problem} retry={reload} />}

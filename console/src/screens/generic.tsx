@@ -1,38 +1,27 @@
 // Generic pages for every collection and resource of the API, built from the schema.
-import { saveText } from "../table"
 import { useState } from "preact/hooks"
-import { call, get, query, type Page, type Resource } from "../api"
+import { get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import {
-  Button,
-  counted,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  Tabs,
-  toast,
-  Trouble,
-  When,
-} from "../parts/basics"
+import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import { AccessOf } from "../parts/access"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { AskServer } from "../parts/dig"
+import { Grant, mayGrant } from "../parts/grant"
 import { Grid, type Column } from "../parts/grid"
 import { defaultPolicy } from "../parts/dnssec"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
-import { Operations, Preview, shown } from "../parts/preview"
+import { Preview, shown } from "../parts/preview"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
-import { change } from "../work"
 import { filterOf } from "../filter"
 import { History } from "./changes"
 import { Signing } from "./signing"
@@ -232,8 +221,7 @@ export function Table({
     q = place.value.query
   const filter = q.get("filter") ?? "",
     order = q.get("orderBy") ?? ""
-  const [typed, setTyped] = useState(filter),
-    [creating, setCreating] = useState(false),
+  const [creating, setCreating] = useState(false),
     [taking, setTaking] = useState<Resource | null>(null),
     [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
@@ -251,75 +239,44 @@ export function Table({
     (f, r) => <Value field={f} value={r[f.n]} r={r} />,
     fieldName,
   )
+  const selection = useSelection(rows)
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   // Existing resources are linked to the parent resource and unlinked from it: tags, members of groups, zones.
   const joins = path.includes("/") && c.m?.includes("P") && !can,
     below = path.includes("/"),
     may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
-  const makes = can && (below ? may.add : session.value?.administrator || !people.test(path)),
+  const grants = collection === "accessRights" && mayGrant()
+  const makes = can && !grants && (below ? may.add : session.value?.administrator || !people.test(path)),
     above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
+  // A change of several rows uses the methods of their own collection.
+  const all = schema.collections[collection],
+    selects = !joins && !!all && (all.o?.includes("A") || all.o?.includes("D"))
   return (
     <>
       <div class="tools">
-        <form
-          class="filter"
-          role="search"
-          onSubmit={e => {
-            e.preventDefault()
-            setQuery({
-              filter: filterOf(
-                typed,
-                collection === "events" ? "message" : "name",
-                collection === "addresses"
-                  ? "address"
-                  : ["blocks", "networks", "ranges"].includes(collection)
-                    ? "range"
-                    : undefined,
-              ),
-            })
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Filter"
-            class="mono"
-            spellcheck={false}
-            placeholder="name, or name:startsWith('crane') and id:gt(100)"
-            value={typed}
-            onInput={e => setTyped(e.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-          {filter && (
-            <button
-              type="button"
-              onClick={() => {
-                setTyped("")
-                setQuery({ filter: null })
-              }}
-            >
-              Clear filter
-            </button>
-          )}
-        </form>
+        <FilterForm
+          table={collection}
+          placeholder="name, or name:startsWith('crane') and id:gt(100)"
+          of={text =>
+            filterOf(
+              text,
+              collection === "events" ? "message" : "name",
+              collection === "addresses"
+                ? "address"
+                : ["blocks", "networks", "ranges"].includes(collection)
+                  ? "range"
+                  : undefined,
+            )
+          }
+        />
         <span class="muted">
           {rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}
         </span>
         <span class="grow" />
         {chooser}
-        <a
-          class="button"
-          download
-          href={"/api/v2/" + path + query({ filter: whole || undefined, orderBy: order, limit: 100000 })}
-          onClick={e => {
-            e.preventDefault()
-            void csv(path, { filter: whole, orderBy: order })
-          }}
-        >
-          <Icon name="download" />
-          CSV
-        </a>
-        {makes && (
+        <SaveRows rows={rows} />
+        {(makes || grants) && (
           <Button icon="plus" primary onClick={() => setCreating(true)}>
             New
           </Button>
@@ -330,12 +287,14 @@ export function Table({
           </Button>
         )}
       </div>
+      {selects && <SelectionBar selection={selection} rows={rows} collection={collection} c={all} may={may} />}
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
         <Loading />
       ) : (
         <Grid
+          select={selects ? selectable(selection) : undefined}
           label={heading ?? collectionName(collection)}
           columns={
             joins && may.change && c.o?.includes("D")
@@ -408,7 +367,8 @@ export function Table({
           )}
         </Preview>
       )}
-      {creating && can && (
+      {creating && grants && <GrantHere path={path} close={() => setCreating(false)} done={rows.reload} />}
+      {creating && can && !grants && (
         <Create
           path={path}
           makes={c}
@@ -422,6 +382,15 @@ export function Table({
       )}
     </>
   )
+}
+
+/** A new access right: of the user or group, or at the resource, that the path names. */
+function GrantHere({ path, close, done }: { path: string; close: () => void; done: () => void }) {
+  const above = path.includes("/") ? path.split("/").slice(0, 2).join("/") : null,
+    { data } = useResource(above)
+  if (above && !data) return null
+  const subject = data && ["User", "UserGroup"].includes(data.type) ? data : undefined
+  return <Grant subject={subject} on={subject ? undefined : data} close={close} done={done} />
 }
 
 /** Links an existing resource to the parent resource. */
@@ -441,21 +410,6 @@ function Join({ path, types, close, done }: { path: string; types: string[]; clo
       )}
     </Preview>
   )
-}
-
-/** Saves a list as CSV. */
-async function csv(path: string, parameters: Record<string, string>) {
-  const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, {
-    headers: { Accept: "text/csv" },
-  })
-  if (r.body.split("\n").length > 100_000)
-    toast(
-      "The file contains only the first 100,000 rows. Narrow the list with a filter, or read all pages with the API.",
-      {
-        bad: true,
-      },
-    )
-  saveText(path.replaceAll("/", "-") + ".csv", r.body)
 }
 
 export function CollectionPage({ name }: { name: string }) {
@@ -631,6 +585,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [
     ["", "Fields"],
     ...subs.map((n): [string, string] => [n, collectionName(n)]),
+    ...(r.type === "User" ? [["access", "Access"] as [string, string]] : []),
     ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []),
     ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : []),
   ]
@@ -668,15 +623,16 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
       )}
       {!below ? (
         <>
-          <Fields r={r} without={r.type === "WorkflowRequest" ? ["fieldUpdates"] : []} />
+          <Fields r={r} />
           {collection === "servers" && r.servicePoint && (
             <section class="card">
               <h2>Ask this server</h2>
               <AskServer server={r.id} />
             </section>
           )}
-          <Actions r={r} reload={reload} />
         </>
+      ) : below === "access" && r.type === "User" ? (
+        <AccessOf user={r.id} />
       ) : (
         <Below r={r} collection={collection} what={below} may={may} />
       )}
@@ -695,63 +651,6 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         />
       )}
     </>
-  )
-}
-
-/** Actions for specific resource types, in addition to editing. */
-function Actions({ r, reload }: { r: Resource; reload: () => void }) {
-  if (r.type !== "WorkflowRequest") return null
-  const did = String(r.requestType).startsWith("DELETE")
-    ? "DELETE"
-    : /^(ADD|ASSIGN)/.test(r.requestType)
-      ? "ADD"
-      : "CHANGE"
-  return (
-    <>
-      <h2>Requested change</h2>
-      <Operations
-        list={[
-          {
-            operationType: did,
-            resourceId: r.resourceId,
-            resourceType: r.resourceType,
-            name: r.resource ? title(r.resource) : (r.name ?? undefined),
-            fieldUpdates: r.fieldUpdates ?? [],
-          },
-        ]}
-      />
-      {r.state === "PENDING" && <Decide r={r} reload={reload} />}
-    </>
-  )
-}
-
-/** Approves or denies a request of another user. */
-function Decide({ r, reload }: { r: Resource; reload: () => void }) {
-  const [comment, setComment] = useState("")
-  const decide = (state: string, says: string) =>
-    change(
-      says,
-      "PATCH",
-      "workflowRequests/" + r.id,
-      { state },
-      comment ? { headers: { "x-bcn-change-control-comment": comment } } : {},
-    ).then(reload)
-  return (
-    <section class="card">
-      <h2>Decision</h2>
-      <label>
-        Comment
-        <input value={comment} onInput={e => setComment(e.currentTarget.value)} />
-      </label>
-      <div class="buttons">
-        <Button primary icon="check" onClick={() => void decide("APPROVED", "Approved and applied.")}>
-          Approve
-        </Button>
-        <Button icon="x" onClick={() => void decide("DENIED", "Denied.")}>
-          Deny
-        </Button>
-      </div>
-    </section>
   )
 }
 

@@ -1,6 +1,11 @@
 // The screen for each path except the overview. All of them are in one file, which is loaded on first use (index.tsx).
+import { Empty, Head } from "../parts/basics"
+import { useDenied } from "../rights"
 import { place } from "../router"
+import { session } from "../session"
+import { UsersAndRights } from "./access"
 import { APIDocs } from "./apidocs"
+import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
 import { Changes, Transaction } from "./changes"
 import { DHCP } from "./dhcp"
@@ -19,8 +24,22 @@ import { Tokens } from "./tokens"
 
 export { APIDocs }
 
+/** Shown instead of a page that the user cannot use. */
+function NoAccess({ why }: { why: string }) {
+  return (
+    <>
+      <Head title="No access" />
+      <Empty title="You do not have permission to view this page.">
+        {why} <a href={`/ui/users/${session.value?.user.id}/access`}>What you may see and do</a>
+      </Empty>
+    </>
+  )
+}
+
 export function Screen() {
-  const [first, id, below] = place.value.path
+  const [first, id, below] = place.value.path,
+    why = useDenied()(first)
+  if (why && id === undefined) return <NoAccess why={why} />
   if (id === undefined)
     switch (first) {
       case "space":
@@ -43,10 +62,14 @@ export function Screen() {
         return <Backups />
       case "transactions":
         return <Changes />
+      case "workflowRequests":
+        return <Approvals />
       case "staged":
         return <StagedChanges />
       case "bulk":
         return <Bulk />
+      case "access":
+        return <UsersAndRights />
       case "tokens":
         return <Tokens />
       case "docs":
@@ -65,6 +88,8 @@ export function Screen() {
     switch (first) {
       case "addresses":
         return <AddressPage key={id} id={id} />
+      case "workflowRequests":
+        return <RequestPage key={id} id={id} />
       case "transactions":
         return <Transaction key={id} id={id} />
     }

@@ -23,6 +23,8 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { fieldName } from "../parts/form"
 import { Preview } from "../parts/preview"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns } from "../parts/userfields"
 import { dataOf, difference, lineText, linesOf, type Difference } from "../records"
 import { useMay, type May } from "../rights"
@@ -38,7 +40,7 @@ export function Names() {
   const c = configuration.value,
     q = place.value.query,
     name = q.get("name") ?? "",
-    [typed, setTyped] = useState(name),
+    schema = useSchema(),
     [making, setMaking] = useState<string | null>(null)
   const views = useData<Page>(
     c ? "views of " + c : null,
@@ -52,6 +54,7 @@ export function Names() {
     .filter(Boolean)
     .join(" and ")
   const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
+  const selection = useSelection(rows)
   const into = view || (list[0] ? String(list[0].id) : ""),
     may = useMay(c ? "configurations/" + c : null),
     mayInto = useMay(into ? "views/" + into : null)
@@ -90,31 +93,25 @@ export function Names() {
           </select>
         </label>
         {view && <a href={"/ui/views/" + view}>view details</a>}
-        <form
-          class="filter"
-          role="search"
-          onSubmit={e => {
-            e.preventDefault()
-            setQuery({ name: typed })
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Filter zones by name"
-            placeholder="zone name"
-            value={typed}
-            onInput={e => setTyped(e.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-        </form>
+        <FilterForm
+          table="zones of a view"
+          parameter="name"
+          parameters={["name", "view"]}
+          label="Filter zones by name"
+          placeholder="zone name"
+        />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
       </div>
+      <SelectionBar selection={selection} rows={rows} collection="zones" c={schema?.collections.zones} may={mayInto} />
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
         <Loading what="the zones" />
       ) : (
         <Grid
+          select={selectable(selection)}
           label="Zones"
           count={rows.total}
           at={rows.at}
@@ -462,7 +459,6 @@ function Records({ z, may }: { z: Resource; may: May }) {
     types = schema?.collections.resourceRecords?.t ?? [],
     only = q.get("type") ?? "",
     name = q.get("name") ?? "",
-    [typed, setTyped] = useState(name),
     [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
@@ -471,6 +467,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
     { filter: filter || undefined, orderBy: "name", fields: embed },
     ["resourceRecords", "addresses"],
   )
+  const selection = useSelection(rows)
   const { columns, chooser } = useColumns(
     "records of a zone",
     schema,
@@ -568,33 +565,32 @@ function Records({ z, may }: { z: Resource; may: May }) {
             ))}
           </select>
         </label>
-        <form
-          class="filter"
-          role="search"
-          onSubmit={e => {
-            e.preventDefault()
-            setQuery({ name: typed })
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Filter records by name"
-            placeholder="name"
-            value={typed}
-            onInput={e => setTyped(e.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-        </form>
+        <FilterForm
+          table="records of a zone"
+          parameter="name"
+          parameters={["name", "type"]}
+          label="Filter records by name"
+          placeholder="name"
+        />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span>
         <span class="grow" />
         {chooser}
+        <SaveRows rows={rows} />
       </div>
+      <SelectionBar
+        selection={selection}
+        rows={rows}
+        collection="resourceRecords"
+        c={schema?.collections.resourceRecords}
+        may={may}
+      />
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
         <Loading what="the records" />
       ) : (
         <Grid
+          select={selectable(selection)}
           label={"Records of " + z.absoluteName}
           count={rows.total}
           at={rows.at}

@@ -12,9 +12,11 @@ import { cellsOf } from "../parts/mapcells"
 import { fieldName } from "../parts/form"
 import { type Client, droppedClient, isClientDragged, SpanList, useEvery } from "../parts/leases"
 import { Preview, type Wanted } from "../parts/preview"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
 import { useMay, type May } from "../rights"
-import { go, place, setQuery } from "../router"
+import { go, place } from "../router"
 import { useSchema } from "../schema"
 import { session } from "../session"
 import { address, amount, parseAddress, parseSpan, size, span, usedOf, type Span } from "../space"
@@ -356,17 +358,19 @@ function useLeased(network: number | null): Set<string> {
   return useMemo(() => new Set(data?.data.map(l => l.address!)), [data])
 }
 
+const table = "addresses of a network"
+
 /** The addresses in use. One cell per row sums up the free addresses after it. */
 function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assign: (s: Span) => void }) {
   const filter = place.value.query.get("filter") ?? "",
-    [typed, setTyped] = useState(filter),
     [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
   const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, [
     "addresses",
     "macAddresses",
   ])
-  const schema = useSchema(),
+  const selection = useSelection(rows),
+    schema = useSchema(),
     edge = s.v6 || size(s) <= 2n ? 0n : 1n
   const free = (a: bigint, b: bigint): Span | null => (a <= b ? { v6: s.v6, low: a, high: b } : null)
   const behind = (row: Resource, i: number): Span | null => {
@@ -379,7 +383,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
   const first = rows.at(0),
     before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
   const { columns, chooser } = useColumns(
-    "addresses of a network",
+    table,
     schema,
     [s.v6 ? "IPv6Address" : "IPv4Address"],
     [
@@ -453,36 +457,11 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
   return (
     <>
       <div class="tools">
-        <form
-          class="filter"
-          role="search"
-          onSubmit={e => {
-            e.preventDefault()
-            setQuery({ filter: filterOf(typed, "name", "address") })
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Filter"
-            class="mono"
-            spellcheck={false}
-            placeholder="name or address, or state:'RESERVED'"
-            value={typed}
-            onInput={e => setTyped(e.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-          {filter && (
-            <button
-              type="button"
-              onClick={() => {
-                setTyped("")
-                setQuery({ filter: null })
-              }}
-            >
-              Clear filter
-            </button>
-          )}
-        </form>
+        <FilterForm
+          table={table}
+          placeholder="name or address, or state:'RESERVED'"
+          of={text => filterOf(text, "name", "address")}
+        />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
         {before && (
           <button class="small" onClick={() => assign(before)}>
@@ -491,13 +470,22 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         )}
         <span class="grow" />
         {chooser}
+        <SaveRows rows={rows} />
       </div>
+      <SelectionBar
+        selection={selection}
+        rows={rows}
+        collection="addresses"
+        c={schema?.collections.addresses}
+        may={may}
+      />
       {rows.problem ? (
         <Trouble problem={rows.problem} retry={rows.reload} />
       ) : rows.total === undefined ? (
         <Loading />
       ) : (
         <Grid
+          select={selectable(selection)}
           label={"Addresses of " + r.range}
           count={rows.total}
           at={rows.at}

@@ -2,6 +2,7 @@
 import { get, type Resource } from "../api"
 import { useData } from "../data"
 import { To } from "../links"
+import { Waiting } from "../parts/approvals"
 import { Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
 import { configuration, configurations, session } from "../session"
 import { usedOf } from "../space"
@@ -24,6 +25,7 @@ export function Overview() {
         </Empty>
       ) : (
         <div class="cards wide-cards">
+          <Waiting />
           {c === null ? (
             <>
               <Networks />

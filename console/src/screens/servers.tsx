@@ -4,10 +4,12 @@ import { get, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, useRows } from "../data"
 import { Icon } from "../icons"
 import { To } from "../links"
-import { Button, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { choiceName } from "../parts/choices"
 import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { useMay } from "../rights"
@@ -23,7 +25,8 @@ export function Servers() {
     [making, setMaking] = useState(false),
     [deploying, setDeploying] = useState<Resource | null>(null)
   const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
-  const may = useMay(c ? "configurations/" + c : null)
+  const selection = useSelection(rows),
+    may = useMay(c ? "configurations/" + c : null)
   if (c === null)
     return (
       <>
@@ -75,51 +78,66 @@ export function Servers() {
       ) : rows.total === undefined ? (
         <Loading what="the servers" />
       ) : (
-        <Grid
-          label="Servers"
-          count={rows.total}
-          at={rows.at}
-          id={s => s.id}
-          open={s => go("/ui/servers/" + s.id)}
-          empty={
-            <Empty title="No servers yet.">
-              A server is a service point of the fleet, or a BIND that an agent manages.{" "}
-              {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
-            </Empty>
-          }
-          columns={[
-            { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-            { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
-            {
-              key: "point",
-              title: "Service point",
-              width: "minmax(10rem,2fr)",
-              cell: s =>
-                s.servicePoint ? (
-                  <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
-                ) : (
-                  <span class="muted">none</span>
-                ),
-            },
-            {
-              key: "profile",
-              title: "Profile",
-              minor: true,
-              cell: s => <span class="muted cut">{choiceName(s.profile)}</span>,
-            },
-            {
-              key: "deploy",
-              title: "",
-              width: "7.5rem",
-              cell: s =>
-                may.change && (
-                  <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
-                    Deploy
-                  </button>
-                ),
-            },
-          ]}
-        />
+        <>
+          <div class="tools">
+            <span class="muted">{counted(rows.total, "servers")}</span>
+            <span class="grow" />
+            <SaveRows rows={rows} />
+          </div>
+          <SelectionBar
+            selection={selection}
+            rows={rows}
+            collection="servers"
+            c={schema?.collections.servers}
+            may={may}
+          />
+          <Grid
+            select={selectable(selection)}
+            label="Servers"
+            count={rows.total}
+            at={rows.at}
+            id={s => s.id}
+            open={s => go("/ui/servers/" + s.id)}
+            empty={
+              <Empty title="No servers yet.">
+                A server is a service point of the fleet, or a BIND that an agent manages.{" "}
+                {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
+              </Empty>
+            }
+            columns={[
+              { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
+              { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
+              {
+                key: "point",
+                title: "Service point",
+                width: "minmax(10rem,2fr)",
+                cell: s =>
+                  s.servicePoint ? (
+                    <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
+                  ) : (
+                    <span class="muted">none</span>
+                  ),
+              },
+              {
+                key: "profile",
+                title: "Profile",
+                minor: true,
+                cell: s => <span class="muted cut">{choiceName(s.profile)}</span>,
+              },
+              {
+                key: "deploy",
+                title: "",
+                width: "7.5rem",
+                cell: s =>
+                  may.change && (
+                    <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
+                      Deploy
+                    </button>
+                  ),
+              },
+            ]}
+          />
+        </>
       )}
       {making && (
         <Create

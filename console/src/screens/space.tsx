@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useResource } from "../data"
+import { problemOf, useResource, type Rows } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
 import { onChanges } from "../live"
@@ -12,6 +12,7 @@ import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { fieldName } from "../parts/form"
 import { Preview, type Wanted } from "../parts/preview"
+import { SelectionBar, useSelection } from "../parts/selection"
 import { useColumns } from "../parts/userfields"
 import { anything, useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
@@ -269,6 +270,17 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
   const showFree = place.value.query.get("free") !== "0"
   const tree = useTree(root, whole, showFree),
     [doing, setDoing] = useState<Act | null>(null)
+  const schema = useSchema(),
+    listed: Rows<Resource> = {
+      path: null,
+      parameters: {},
+      at: () => undefined,
+      reload: () => tree.reload(),
+      load: async () => {},
+      read: async () => [],
+    },
+    selection = useSelection(listed),
+    resources = (list: Row[]) => list.flatMap(row => (row.is === "resource" ? [row.r] : []))
   const close = () => setDoing(null),
     done = () => {
       close()
@@ -297,7 +309,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
   const indent = (depth: number) => ({ paddingLeft: `calc(${depth} * var(--indent))` })
   const { columns, chooser } = useColumns(
     "space",
-    useSchema(),
+    schema,
     ["IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"],
     [
       { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: r => r.range },
@@ -400,7 +412,24 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         <span class="grow" />
         {chooser}
       </div>
+      <SelectionBar
+        selection={selection}
+        rows={listed}
+        collection="networks"
+        c={schema?.collections.networks}
+        may={may}
+      />
       <Grid<Row>
+        select={{
+          has: row => row.is === "resource" && selection.rows.has(row.r.id),
+          can: row => row.is === "resource",
+          size: selection.rows.size,
+          label: row => (row.is === "resource" ? row.r.range! : ""),
+          set: (list, on) => selection.set(resources(list), on),
+          all: () => selection.set(resources(tree.rows), true),
+          clear: selection.clear,
+          range: (a, b) => selection.set(resources(tree.rows.slice(Math.min(a, b), Math.max(a, b) + 1)), true),
+        }}
         tree
         label="Address space"
         count={tree.rows.length}

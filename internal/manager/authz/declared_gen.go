@@ -6,6 +6,7 @@ import "portolan/internal/engine/resource"
 
 // Register declares everything of this package.
 func Register(r *resource.Registry) {
+	registerAccessReport(r)
 	registerAccessRights(r)
 	registerFleetRights(r)
 	registerPolicy(r)
@@ -36,4 +37,5 @@ var descriptions = map[string]string{
 	"FleetRight.accessLevel":                               "accessLevel is the access level. VIEW shows the service points with their applications and logs. CHANGE also renames, updates and configures them and their applications. FULL also enrolls them again, changes their nodes and deletes them.",
 	"FleetRight.labels":                                    "labels are the labels that a service point must all have: NAME=VALUE, or NAME for any value.",
 	"FleetRight.userScope":                                 "userScope is the user or group that the right is granted to.",
+	"PlaceAccess":                                          "PlaceAccess are the effective rights at a resource with access rights, and below it.",
 }

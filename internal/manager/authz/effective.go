@@ -1,9 +1,6 @@
 package authz
 
 import (
-	"maps"
-	"slices"
-
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
@@ -65,17 +62,9 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 	if err != nil {
 		return e, err
 	}
-	e.AccessLevel, e.LevelBelow = d.level.String(), d.place.below("").String()
-	if d.place == nil {
+	if e = d.place.effective(caller.User, d.level); d.place == nil {
 		return e, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.place.special)) {
-		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
-	}
-	e.WorkflowLevel = d.place.workflow("", d.level)
-	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.allowsDeployment("FullDeployment"), d.place.allowsDeployment("QuickDeployment")
-	e.SelectiveDeploymentsAllowed = d.place.allowsDeployment("SelectiveDeployment")
-	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
 	if d.at != 0 && d.place.own >= View { // do not reveal a hidden resource
 		e.DecidedBy.Resource = &d.at
 	}

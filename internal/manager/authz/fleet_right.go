@@ -15,7 +15,8 @@ const fleetRights = "fleetRights"
 
 // registerFleetRights declares the collection of rights on the fleet, a Portolan extension.
 func registerFleetRights(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: fleetRights, Ours: true, Guard: resource.Administration, Parents: []string{""}}, &FleetRight{})
+	r.Collection(resource.Collection{Name: fleetRights, Unpublished: true, Guard: resource.Administration, Parents: []string{""}},
+		&FleetRight{})
 }
 
 // FleetRight sets what a user, or the members of a group, may do with the service points that have certain labels. Administrators, and
@@ -82,25 +83,31 @@ func (s *Policy) FleetScopes(ctx context.Context, p Principal) (all []FleetScope
 	if p.User == 0 {
 		return nil, nil
 	}
-	err = s.store.View(ctx, func(tx *store.Tx) error {
-		all = nil
-		groups, err := tx.Links(p.User, "groups")
+	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, err = fleetScopes(tx, p.User)
+		return err
+	})
+	return all, err
+}
+
+// fleetScopes returns the fleet rights of a user and of the user's groups.
+func fleetScopes(tx *store.Tx, user int64) (all []FleetScope, err error) {
+	groups, err := tx.Links(user, "groups")
+	if err != nil {
+		return nil, err
+	}
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(fleetRights),
+		store.LinksTo{Targets: append(groups, user), Field: "userScope"}}}, func(r *store.Resource) error {
+		o, err := fleetRightType.Object(r)
 		if err != nil {
 			return err
 		}
-		return tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(fleetRights),
-			store.LinksTo{Targets: append(groups, p.User), Field: "userScope"}}}, func(r *store.Resource) error {
-			o, err := fleetRightType.Object(r)
-			if err != nil {
-				return err
-			}
-			x := o.(*FleetRight)
-			labels, err := x.selector()
-			if err == nil {
-				all = append(all, FleetScope{Labels: labels, Level: fleetLevels[x.AccessLevel]})
-			}
-			return err
-		})
+		x := o.(*FleetRight)
+		labels, err := x.selector()
+		if err == nil {
+			all = append(all, FleetScope{Labels: labels, Level: fleetLevels[x.AccessLevel]})
+		}
+		return err
 	})
 	return all, err
 }

@@ -24,7 +24,7 @@ var descriptions = map[string]string{
 	"DHCPPartner":                                  "DHCPPartner is a failover pair of a DHCP server, as the server reports it.",
 	"DHCPPartner.clockDifference":                  "clockDifference is the clock of the partner minus that of the server, in milliseconds.",
 	"DHCPPartner.configuration":                    "configuration is the configuration that contains the server.",
-	"DHCPPartner.conflicts":                        "conflicts is the number of addresses that both servers had leased, since the start of the server.",
+	"DHCPPartner.conflicts":                        "conflicts is the number of addresses that both servers had leased, since the start of the server. The primary of the pair counts them.",
 	"DHCPPartner.connected":                        "connected reports whether the servers are connected.",
 	"DHCPPartner.keyFingerprint":                   "keyFingerprint is the SHA-256 of the public key of the server, which the partner requires.",
 	"DHCPPartner.lastContactDateTime":              "lastContactDateTime is the time of the last message of the partner, by the clock of the server.",

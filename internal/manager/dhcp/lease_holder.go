@@ -42,6 +42,22 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 	return h, true, err
 }
 
+// HoldersIn returns the first leases from first to last in the order of their addresses, at most limit, with their addresses and states alone.
+func HoldersIn(tx *store.Tx, configuration int64, first, last netip.Addr, limit int) (all []Holder, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var low []byte
+		var state string
+		if err := scan(&low, &state); err != nil {
+			return err
+		}
+		all = append(all, Holder{Address: store.KeyAddr(low), Leased: state == stateAllocated || state == stateLeased,
+			Abandoned: state == stateAbandoned})
+		return nil
+	}, "SELECT low, state FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? ORDER BY low LIMIT ?", configuration,
+		store.AddrKey(first), store.AddrKey(last), limit)
+	return all, err
+}
+
 // maxHeld is the maximum number of leases of a client that are read.
 const maxHeld = 100
 

@@ -3,6 +3,7 @@ package dhcp
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"portolan/internal/base/problem"
@@ -36,10 +37,11 @@ const (
 // registerPartners declares the collections of failover partners, which servers report, and of declarations about them. Both have no
 // history.
 func registerPartners(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: Partners, Parents: []string{"servers"}, Ours: true, Hidden: true, Unlogged: true, NoSearch: true},
+	r.Collection(resource.Collection{Name: Partners, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
+		NoSearch: true},
 		&DHCPPartner{})
 	r.Further(resource.FurtherSub{Below: "servers", Name: Partners, Item: Partners})
-	r.Collection(resource.Collection{Name: PartnerActions, Parents: []string{"servers"}, Ours: true, Hidden: true, Unlogged: true,
+	r.Collection(resource.Collection{Name: PartnerActions, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &DHCPPartnerAction{})
 	r.Further(resource.FurtherSub{Below: "servers", Name: PartnerActions, Item: PartnerActions, Types: []string{"DHCPPartnerAction"}})
 }
@@ -65,7 +67,7 @@ type DHCPPartner struct {
 	ClockDifference int64 `api:"clockDifference,readOnly"`
 	// PendingUpdates is the number of records that the partner has not acknowledged.
 	PendingUpdates int64 `api:"pendingUpdates,readOnly"`
-	// Conflicts is the number of addresses that both servers had leased, since the start of the server.
+	// Conflicts is the number of addresses that both servers had leased, since the start of the server. The primary of the pair counts them.
 	Conflicts int64 `api:"conflicts,readOnly"`
 	// Mclt is the maximum client lead time in seconds.
 	Mclt int64 `api:"mclt,readOnly"`
@@ -291,6 +293,28 @@ func (w *leaseWriter) pair(p *dhcplease.Pair) error {
 	return w.pairChanged(before, p)
 }
 
+// contested returns the end of a message about n addresses that both servers had leased.
+func contested(p *dhcplease.Pair, n int64) string {
+	var all []string
+	text := func(h dhcplease.Holder) string {
+		name := cmp.Or(hardwareText(h.MAC), strings.ToUpper(h.DUID), strings.ToUpper(h.ClientID), "an unknown client")
+		if host := cleaned(h.HostName); host != "" {
+			name += " (" + host + ")"
+		}
+		return name
+	}
+	for _, one := range p.Contested {
+		all = append(all, fmt.Sprintf("%s stays with %s, and %s gets a NAK at its next renewal", one.Address, text(one.Keeps), text(one.Loses)))
+	}
+	if len(all) == 0 {
+		return "."
+	}
+	if n > int64(len(all)) {
+		all = append(all, "the others are in the log of the server")
+	}
+	return ": " + strings.Join(all, "; ") + "."
+}
+
 // pairChanged adds the events of a report, and advances the declarations that the server has followed.
 func (w *leaseWriter) pairChanged(before *DHCPPartner, p *dhcplease.Pair) error {
 	if before == nil {
@@ -315,8 +339,8 @@ func (w *leaseWriter) pairChanged(before *DHCPPartner, p *dhcplease.Pair) error 
 		}
 	}
 	if p.Conflicts > before.Conflicts {
-		if err := add("ERROR", "DHCP servers %s and %s had leased %d addresses to different clients.", server, partner,
-			p.Conflicts-before.Conflicts); err != nil {
+		if err := add("ERROR", "DHCP servers %s and %s had leased %d addresses to different clients%s", server, partner,
+			p.Conflicts-before.Conflicts, contested(p, p.Conflicts-before.Conflicts)); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,7 +225,7 @@ func reasonText(reason string) string {
 
 // other adds an event about another DHCP server, unless it is a server of the configuration.
 func (w *refusedWriter) other(s dhcplease.OtherServer) error {
-	known, err := w.isOwn(s.Address)
+	known, err := w.isOwn(s)
 	if err != nil || known {
 		return err
 	}
@@ -264,17 +263,4 @@ func (w *refusedWriter) other(s dhcplease.OtherServer) error {
 	}
 	return event.Add(w.tx, event.Event{EventType: "WARNING", Category: "DHCP_ALERT", Subcategory: service, SourceName: source,
 		Message: fmt.Sprintf("Another DHCP server is in %s: %s. %s It is not a server of this configuration.", where, name, how)}, parent)
-}
-
-// isOwn reports whether an address is one of a server of the configuration.
-func (w *refusedWriter) isOwn(a netip.Addr) (own bool, err error) {
-	if !a.IsValid() {
-		return false, nil
-	}
-	var some store.Any
-	for _, field := range []string{"managementAddress", "secondaryAddress", "servicesIpv4Address", "servicesIpv6Address", "primaryAddress"} {
-		some = append(some, store.Compare{Field: store.Field{Kind: store.Text, Path: []string{field}}, Op: "eq", Value: a.String()})
-	}
-	return w.tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("interfaces"),
-		store.Compare{Field: configurationColumn, Op: "eq", Value: w.server.Configuration}, some}})
 }

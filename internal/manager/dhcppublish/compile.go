@@ -380,6 +380,9 @@ func (c *compiler) compileServer() error {
 			}
 		}
 	}
+	if err := c.addOthers(&x); err != nil {
+		return err
+	}
 	if x.Snapshot = c.snapshot; x.Snapshot == 0 { // a server that is deployed for the first time may have leases already
 		x.Snapshot = c.tx.Now().UnixMilli()
 	}

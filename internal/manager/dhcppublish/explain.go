@@ -379,23 +379,60 @@ func (l *reportedLeases) Elsewhere(network int64, client string) []dhcpdata.Leas
 	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
 }
 
-// maxExplored is the maximum number of addresses that are examined for a free one.
-const maxExplored = 1 << 12
+// maxExplored is the maximum number of addresses that are offered to a decision, and explorePage the number of leases in one query.
+const (
+	maxExplored = 1 << 16
+	explorePage = 1000
+)
 
 // Next implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
 func (l *reportedLeases) Next(_, _ int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	examined := 0
 	for _, r := range ranges {
-		for a := r.First; a.IsValid() && r.Contains(a) && examined < maxExplored; a = a.Next() {
-			examined++
-			s, there := l.At(a)
-			free := !there || s.State == dhcpdata.Free
-			if abandoned {
-				free = there && s.State == dhcpdata.Abandoned
+		for from, more := r.First, true; more; {
+			var all []dhcp.Holder
+			if all, l.err = dhcp.HoldersIn(l.tx, l.configuration, from, r.Last, explorePage); l.err != nil {
+				return netip.Addr{}, false
 			}
-			if free && usable(a) {
-				return a, true
+			last := r.Last
+			if more = len(all) == explorePage; more {
+				last = all[len(all)-1].Address
 			}
+			if a, ok := firstFree(from, last, all, abandoned, usable, &examined); ok || examined >= maxExplored {
+				return a, ok
+			}
+			from = last.Next()
+			more = more && from.IsValid() && from.Compare(r.Last) <= 0
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// firstFree returns the first address from first to last that is usable and not held; with abandoned the first one that is abandoned. It
+// counts the addresses that usable examines.
+func firstFree(first, last netip.Addr, held []dhcp.Holder, abandoned bool, usable func(netip.Addr) bool, examined *int) (netip.Addr, bool) {
+	for a := first; a.IsValid() && a.Compare(last) <= 0 && *examined < maxExplored; a = a.Next() {
+		there := len(held) > 0 && held[0].Address == a
+		free := !there || !held[0].Leased && !held[0].Abandoned
+		if abandoned {
+			if !there { // continues at the next lease
+				if len(held) == 0 {
+					break
+				}
+				a = held[0].Address
+			}
+			free = held[0].Abandoned
+			there = true
+		}
+		if there {
+			held = held[1:]
+		}
+		if !free {
+			continue
+		}
+		*examined++
+		if usable(a) {
+			return a, true
 		}
 	}
 	return netip.Addr{}, false

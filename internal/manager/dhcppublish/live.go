@@ -2,6 +2,7 @@ package dhcppublish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -301,38 +302,65 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 		if len(all) == 0 {
 			l.nothing.Put(tx, struct{}{}, true)
 		}
+		all = slices.DeleteFunc(all, func(d dueChange) bool { return d.changed > tx.Now().UnixMilli() }) // it has failed
 		return nil
 	}); err != nil || len(all) == 0 {
 		return false, err
 	}
-	var wake []string
-	deploy := func(some []dueChange) error {
-		return l.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			wake = nil
-			tx.Touch(dueTopic)
-			for _, d := range some {
-				if err := tx.Write("DELETE FROM dhcp_due WHERE configuration = ? AND what = ? AND changed = ?", d.configuration, d.what,
-					d.changed); err != nil {
-					return err
-				}
-				points, err := l.deployOne(tx, d.what)
-				if err != nil {
-					return fmt.Errorf("deploying the change of resource %d: %w", d.what, err)
-				}
-				wake = append(wake, points...)
-			}
-			return nil
-		})
+	if l.deploy(ctx, all) != nil { // the error is that of a single change, below
+		err = l.deployAlone(ctx, all)
 	}
-	if err := deploy(all); err != nil {
-		return false, err
+	return err == nil, err
+}
+
+// deploy deploys changes in one transaction, and wakes the service points.
+func (l *Live) deploy(ctx context.Context, all []dueChange) error {
+	var wake []string
+	if err := l.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		wake = nil
+		tx.Touch(dueTopic)
+		for _, d := range all {
+			if err := tx.Write("DELETE FROM dhcp_due WHERE configuration = ? AND what = ? AND changed = ?", d.configuration, d.what,
+				d.changed); err != nil {
+				return err
+			}
+			points, err := l.deployOne(tx, d.what)
+			if err != nil {
+				return fmt.Errorf("deploying the change of resource %d: %w", d.what, err)
+			}
+			wake = append(wake, points...)
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	slices.Sort(wake)
 	for _, point := range slices.Compact(wake) {
 		l.points.Wake(point)
 	}
 	l.Deployed(len(all))
-	return true, nil
+	return nil
+}
+
+// failedAgain is the time after which a change that could not be deployed is tried again.
+const failedAgain = 10 * time.Second
+
+// deployAlone deploys changes one by one, after one of them has failed: it does not delay the others. One that fails is tried again later.
+func (l *Live) deployAlone(ctx context.Context, all []dueChange) (err error) {
+	for _, d := range all {
+		failed := l.deploy(ctx, []dueChange{d})
+		if failed == nil {
+			continue
+		}
+		err = errors.Join(err, failed)
+		if failed := l.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			return tx.Write("UPDATE dhcp_due SET changed = ? WHERE configuration = ? AND what = ? AND changed = ?",
+				tx.Now().Add(l.api.Store.Paced(failedAgain)).UnixMilli(), d.configuration, d.what, d.changed)
+		}); failed != nil { // the database is at fault, not the change
+			return errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // deployOne deploys the changes of a network or a MAC pool to all servers that have it, or a request for leases. It returns the service

@@ -20,7 +20,8 @@ func newExtension() *store.Extension {
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked", "scopes"}, Earlier: []store.Earlier{{Before: 15, Columns: []string{"id", "kind", "name", "user_id", "role", "hash",
 			"session", "created", "expires", "revoked"}}}, Key: 1},
-		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1}}}
+		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1},
+		{Name: "user_preference", Columns: []string{"user_id", "name", "value", "changed"}, Key: 2}}}
 	e.Opened = func(s *store.Store) {
 		service := newService(s)
 		e.State = service
@@ -47,6 +48,11 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Faulty(fault, "user %d has a credential, %s, and is not there",
 		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL "+
 			"AND c.user_id <> 0"); err != nil {
+		return err
+	}
+	if err := tx.Faulty(fault, "user %d has a preference, %s, and does not exist",
+		"SELECT p.user_id, p.name FROM user_preference p LEFT JOIN resource u ON u.id = p.user_id AND u.collection = 'users'"+
+			" WHERE u.id IS NULL"); err != nil {
 		return err
 	}
 	return tx.Faulty(fault, "session %d has a token%s, and is not there or has ended",

@@ -108,10 +108,13 @@ func RevokeTokens(tx *store.Tx, user int64) error {
 	return tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindAccess)
 }
 
-// Forget deletes all of a user's credentials.
+// Forget deletes all of a user's credentials and preferences.
 func Forget(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
 	if err := tx.Write("DELETE FROM credential WHERE user_id = ?", user); err != nil {
+		return err
+	}
+	if err := tx.Write("DELETE FROM user_preference WHERE user_id = ?", user); err != nil {
 		return err
 	}
 	return tx.Write("DELETE FROM credential_used WHERE id NOT IN (SELECT id FROM credential)")

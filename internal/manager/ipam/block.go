@@ -256,8 +256,8 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	if parent.Collection != "blocks" {
 		return nil
 	}
-	err := freeTake(c.Tx, parent.ID, r.Low, r.High)
-	if errors.Is(err, space.ErrTaken) {
+	err := freeRemove(c.Tx, parent.ID, r.Low, r.High)
+	if errors.Is(err, space.ErrNotFree) {
 		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	return err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,8 @@ func (p *pairMember) reports(r dhcplease.Pair) {
 	p.send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
 }
 
-// A role with a PRIMARY and a SECONDARY interface makes a pair: each server gets the address, the key and the declarations of the other.
+// TestFailoverPair checks that a role with a PRIMARY and a SECONDARY interface creates a pair: each server gets the address, the key and
+// the declarations of the other.
 func TestFailoverPair(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
@@ -145,12 +147,15 @@ func TestFailoverPair(t *testing.T) {
 	two.reports(dhcplease.Pair{Partner: one.id, State: "PARTNER-DOWN", Declaration: id})
 	state("DECLARED")
 	apitest.Eventually(t, "the declaration is followed once", func() bool { return !two.pair().PartnerDown && one.pair().DeclaredDown == id })
-	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Declaration: id, Conflicts: 2})
+	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Declaration: id, Conflicts: 2,
+		Contested: []dhcplease.Contested{{Address: netip.MustParseAddr("10.0.0.101"), Keeps: dhcplease.Holder{MAC: "00005e005301", HostName: "lamp"},
+			Loses: dhcplease.Holder{DUID: "00030001aa"}}}})
 	state("DONE")
 	apitest.Eventually(t, "the declaration ends", func() bool { return one.pair().DeclaredDown == 0 })
 	events := string(m.Want(200, "GET", "/api/v2/events?limit=100&"+filter("category:'SERVER_HIGH_AVAILABILITY'"), "").Body)
 	for _, want := range []string{"Failover of DHCP server dhcp2 with dhcp1: COMMUNICATIONS-INTERRUPTED, after NORMAL.", "by force",
-		"had leased 2 addresses to different clients"} {
+		"had leased 2 addresses to different clients: 10.0.0.101 stays with 00-00-5E-00-53-01 (lamp), and 00030001AA gets a NAK at its next renewal; " +
+			"the others are in the log of the server."} {
 		if !strings.Contains(events, want) {
 			t.Errorf("no event contains %q: %s", want, events)
 		}
@@ -158,7 +163,7 @@ func TestFailoverPair(t *testing.T) {
 	m.Verify()
 }
 
-// A declaration needs no force if the partner has not reported for a minute.
+// TestFailoverPartnerSilent checks that a declaration does not require force if the partner has not reported for a minute.
 func TestFailoverPartnerSilent(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -174,7 +179,7 @@ func TestFailoverPartnerSilent(t *testing.T) {
 	m.Verify()
 }
 
-// Roles and options that make no pair are refused by name.
+// TestFailoverIsRefused checks that roles and options that cannot form a pair are refused by name.
 func TestFailoverIsRefused(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
@@ -36,8 +37,8 @@ func (p *dhcpPlan) compiles() {
 	}
 }
 
-// An action on a lease is deployed alone: the other changes of the network wait for the deployment. It is deployed also where the settings
-// of a live network cannot be.
+// TestLeaseActionIsDeployedAlone checks that an action on a lease is deployed alone: the other changes of the network wait for the
+// deployment. It is also deployed if the settings of a live network cannot be.
 func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -66,8 +67,9 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m.Verify()
 }
 
-// A hardware address that moves to a live MAC pool leaves the deployed pools that listed it, and the addresses without a pool: the service
-// point would refuse content that lists it twice. Their other changes wait for the deployment.
+// TestHardwareAddressMovesToDeny checks a hardware address that moves to a live MAC pool. It leaves the deployed pools that listed it, and
+// the addresses without a pool, because the service point would refuse content that lists it twice. Their other changes wait for the
+// deployment.
 func TestHardwareAddressMovesToDeny(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -103,7 +105,8 @@ func TestHardwareAddressMovesToDeny(t *testing.T) {
 	p.has(units[mac], "00005e00530b")
 }
 
-// A live change that the service point would refuse is not sent: the network keeps its content, and an event names the reason.
+// TestLiveChangeIsChecked checks that a live change that the service point would refuse is not sent: the network keeps its content, and an
+// event names the reason.
 func TestLiveChangeIsChecked(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -129,8 +132,45 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	p.has(unit, `"prefix":"10.0.0.0/25"`)
 }
 
-// After the restore of an older backup, a full deployment replaces the content of a service point with a revision that the database does
-// not know, also if the settings have not changed.
+// TestFailedLiveChangeDelaysNoOther checks that a live change that cannot be deployed delays no other one. It is tried again, and its network
+// follows after the reason was removed.
+func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	at := "/api/v2/networks/"
+	m.Want(200, "PATCH", at+p.network, `{"dynamicUpdateEnabled":true,"range":"10.0.0.0/25"}`, apitest.MergePatch)
+	other := m.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/25","gateway":null,"dynamicUpdateEnabled":true}`)
+	p.deploys()
+	broken, unit := dhcpdata.NetworkUnit(int64Of(t, p.network)), dhcpdata.NetworkUnit(int64Of(t, other))
+	var good []byte
+	write := func(records []byte) {
+		t.Helper()
+		if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			return tx.Write("UPDATE dhcp_unit SET records = ? WHERE unit = ?", records, broken)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT records FROM dhcp_unit WHERE unit = ?", broken).Scan(&good)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	write([]byte("damaged"))
+	reserve := func(network, address, mac string) {
+		t.Helper()
+		m.ID(at+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)
+	}
+	reserve(p.network, "10.0.0.20", "00:00:5e:00:53:20")
+	reserve(other, "10.0.0.140", "00:00:5e:00:53:21")
+	p.follows(unit, "10.0.0.140", true)
+	write(good)
+	p.follows(broken, "10.0.0.20", true)
+	m.Verify()
+}
+
+// TestDHCPDeploymentAfterRestore checks the full deployment after the restore of an older backup. It replaces a revision of a service
+// point's content that the database does not contain, also if the settings have not changed.
 func TestDHCPDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 	"portolan/internal/wire/stream"
 )
@@ -33,7 +34,8 @@ func (m *manager) observe(configuration, name string) (server string, send func(
 	}
 }
 
-// Refused clients are listed at their network, those in no served network at the server, with numbers by reason and day.
+// TestRefusedClients checks that refused clients are listed at their network, or at the server if no served network contains them, with
+// numbers by reason and day.
 func TestRefusedClients(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
@@ -92,16 +94,21 @@ func TestRefusedClients(t *testing.T) {
 	m.Verify()
 }
 
-// Another DHCP server is an event, unless it is a server of the configuration.
+// TestOtherServersAreEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
 func TestOtherServersAreEvents(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, send := m.observe(configuration, "dhcp1")
+	server, send := m.observe(configuration, "dhcp1")
 	other := dhcplease.OtherServer{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",
 		Message: "OFFER", Last: m.Store.Now().Unix()}
 	own := other
 	own.Address = netip.MustParseAddr("10.0.0.5")
-	send(dhcplease.Observation{Others: []dhcplease.OtherServer{own, other, {DUID: "00030001", Message: "REQUEST6"}}})
+	named := other
+	named.Address = netip.MustParseAddr("10.0.0.77")
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"server-identifier","value":"10.0.0.77"}`)
+	duid := dhcpdata.DUIDOf(int64Of(t, configuration), int64Of(t, server)).String()
+	send(dhcplease.Observation{Others: []dhcplease.OtherServer{own, named, {DUID: duid, Message: "REQUEST6"}, other,
+		{DUID: "00030001", Message: "REQUEST6"}}})
 	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DHCP_ALERT'"), "")
 	if r.Count() != 2 || !strings.Contains(r.Text("data.0.message"), "10.0.0.66 (00-00-5E-00-53-66)") ||
 		!strings.Contains(r.Text("data.0.message"), "10.0.0.0/24") || !strings.Contains(r.Text("data.1.message"), "00030001") {

@@ -26,7 +26,9 @@ type Content struct {
 	// scope6 are the options of DHCPv6 of the server. duid identifies it.
 	scope6 *scope
 	duid   []byte
-	units  map[string]compiled
+	// known are the addresses and DUIDs of the DHCP servers of the configuration, as octets.
+	known map[string]bool
+	units map[string]compiled
 }
 
 // compiled is a compiled unit, which the next Compile uses again if its hash is the same.
@@ -149,6 +151,7 @@ func Compile(units Units, previous *Content) (*Content, error) {
 		}
 	}
 	slices.SortFunc(c.classes, func(a, b *class) int { return cmp.Compare(a.ID, b.ID) })
+	c.known = knownServers(c.Server, c.Pairs)
 	c.indexPrefixes()
 	return c, nil
 }

@@ -24,6 +24,9 @@ type Server struct {
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// DUID is the identifier of the server in DHCPv6. It does not change if the server moves to another machine.
 	DUID Hex `json:"duid,omitempty"`
+	// Others are the ids of the other DHCP servers of the configuration, and OtherAddresses the addresses that identify them to clients.
+	Others         []int64      `json:"others,omitempty"`
+	OtherAddresses []netip.Addr `json:"otherAddresses,omitempty"`
 	// Snapshot requests all leases again: the server sends them when the number has grown.
 	Snapshot int64 `json:"snapshot,omitempty"`
 }
@@ -173,13 +176,12 @@ type Pair struct {
 	Endpoint    netip.AddrPort `json:"endpoint"`
 	// PartnerKey is the SHA-256 of the public key that the partner must have; empty while it is not known.
 	PartnerKey Hex `json:"partnerKey,omitempty"`
-	// MCLT, Override, MaxResponseDelay and AutoPartnerDown are in seconds. Split is the share of the primary of 256.
+	// MCLT, Override and MaxResponseDelay are in seconds. Split is the share of the primary of 256.
 	MCLT              uint32 `json:"mclt"`
 	Split             int    `json:"split"`
 	Override          uint32 `json:"override"`
 	MaxUnackedUpdates uint32 `json:"maxUnackedUpdates,omitempty"`
 	MaxResponseDelay  uint32 `json:"maxResponseDelay,omitempty"`
-	AutoPartnerDown   uint32 `json:"autoPartnerDown,omitempty"`
 	// PartnerDown is true if an operator declared that the partner does not run. Declaration numbers the declarations.
 	PartnerDown bool  `json:"partnerDown,omitempty"`
 	Declaration int64 `json:"declaration,omitempty"`

@@ -60,21 +60,47 @@ func (c *Content) IsReserved(a netip.Addr, client string, hardware []byte) bool 
 	})
 }
 
-// maxShared is the maximum number of addresses of a range that a pair divides anew. The halves of a larger range stay.
+// KnowsServer reports whether an address or a DUID identifies this server or another DHCP server of the configuration: one that is not a
+// stranger.
+func (c *Content) KnowsServer(a netip.Addr, duid []byte) bool {
+	return len(duid) > 0 && c.known[string(duid)] || a.IsValid() && c.known[string(a.AsSlice())]
+}
+
+// knownServers returns the addresses and DUIDs of this server and of those that its unit lists, as octets.
+func knownServers(s Server, pairs map[int64]Pair) map[string]bool {
+	all := map[string]bool{string(s.DUID): true}
+	for _, a := range slices.Concat(s.Addresses, s.OtherAddresses) {
+		all[string(a.AsSlice())] = true
+	}
+	for _, id := range s.Others {
+		all[string(DUIDOf(s.Configuration, id))] = true
+	}
+	for _, p := range pairs {
+		all[string(p.Endpoint.Addr().AsSlice())] = true
+		all[string(DUIDOf(s.Configuration, p.Partner))] = true
+	}
+	return all
+}
+
+// maxShared is the maximum number of addresses of a range that a pair counts and divides anew. In a larger range a server gives addresses
+// when its partner has none left.
 const maxShared = 1 << 17
 
-// SharedPools returns the ranges of the network of a pair whose addresses can be divided anew.
-func (c *Content) SharedPools(network int64) (ids []int64) {
+// SharedPools returns the ranges of the network of a pair: those whose addresses can be divided anew, and the larger ones.
+func (c *Content) SharedPools(network int64) (ids, large []int64) {
 	n := c.networks[network]
 	if n == nil {
-		return nil
+		return nil, nil
 	}
 	for _, p := range n.pools {
-		if size := p.length(); size > 0 && size <= maxShared {
+		switch size := p.length(); {
+		case size > maxShared:
+			large = append(large, p.ID)
+		case size > 0:
 			ids = append(ids, p.ID)
 		}
 	}
-	return ids
+	return ids, large
 }
 
 // length returns the number of addresses or prefixes of a range.

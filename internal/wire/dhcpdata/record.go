@@ -110,7 +110,7 @@ func checkHead(id int64, name string) error {
 func plain(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" && !a.Is4In6() }
 
 func (x Server) check() error {
-	for _, a := range x.Addresses {
+	for _, a := range slices.Concat(x.Addresses, x.OtherAddresses) {
 		if !plain(a) {
 			return fmt.Errorf("%s is not an address", a)
 		}
@@ -260,8 +260,6 @@ func (x Pair) check() error {
 		return fmt.Errorf("the split %d is not between 0 and 256", x.Split)
 	case len(x.PartnerKey) != 0 && len(x.PartnerKey) != 32:
 		return fmt.Errorf("the key of the partner of the pair %d has %d octets", x.ID, len(x.PartnerKey))
-	case x.AutoPartnerDown != 0:
-		return fmt.Errorf("the pair %d enters PARTNER-DOWN by itself, which the server does not support", x.ID)
 	case x.MCLT == 0 || x.MCLT == math.MaxUint32:
 		return fmt.Errorf("the maximum client lead time is %d", x.MCLT)
 	}

@@ -43,9 +43,11 @@ type Pair struct {
 	Contact   int64 `json:"contact,omitempty"`
 	// SkewMillis is the clock of the partner minus that of the server.
 	SkewMillis int64 `json:"skewMillis,omitempty"`
-	// Pending is the number of records that the partner lacks. Conflicts counts the addresses that both servers had leased.
-	Pending   int64 `json:"pending,omitempty"`
-	Conflicts int64 `json:"conflicts,omitempty"`
+	// Pending is the number of records that the partner lacks. Conflicts counts the addresses that both servers had leased. Contested are those
+	// since the last report, at most MaxContested.
+	Pending   int64       `json:"pending,omitempty"`
+	Conflicts int64       `json:"conflicts,omitempty"`
+	Contested []Contested `json:"contested,omitempty"`
 	// Key is the SHA-256 of the public key of the server, in hexadecimal digits.
 	Key  string `json:"key"`
 	MCLT int64  `json:"mclt"`
@@ -55,6 +57,27 @@ type Pair struct {
 	Declaration int64 `json:"declaration,omitempty"`
 	Downed      int64 `json:"downed,omitempty"`
 }
+
+// MaxContested is the maximum number of contested addresses in a report.
+const MaxContested = 10
+
+// Contested is an address that both servers of a pair had leased to different clients. One of them keeps it.
+type Contested struct {
+	Address netip.Addr `json:"address"`
+	Keeps   Holder     `json:"keeps"`
+	Loses   Holder     `json:"loses"`
+}
+
+// Holder is a client with a lease. MAC, ClientID and DUID are in hexadecimal digits.
+type Holder struct {
+	MAC      string `json:"mac,omitempty"`
+	ClientID string `json:"clientId,omitempty"`
+	DUID     string `json:"duid,omitempty"`
+	HostName string `json:"hostName,omitempty"`
+}
+
+// Holder returns the client of a lease.
+func (l *Lease) Holder() Holder { return Holder{l.MAC, l.ClientID, l.DUID, l.HostName} }
 
 // Kind is the kind of an event.
 type Kind string
@@ -244,7 +267,7 @@ func (r Record) Check() error {
 		}
 		return nil
 	case r.Pair != nil:
-		if r.Pair.Partner <= 0 || len(r.Pair.Key) != 64 || len(r.Pair.State) > 64 {
+		if r.Pair.Partner <= 0 || len(r.Pair.Key) != 64 || len(r.Pair.State) > 64 || len(r.Pair.Contested) > MaxContested {
 			return problem.Invalid("pair", "the state of a pair is invalid")
 		}
 		return nil

@@ -51,8 +51,11 @@ func (m *Machine) Receive(in Message, records Records, now int64) (e Effects, er
 		}
 		out := m.apply(r, b, now)
 		c := Change{Address: b.Address, Record: out.record, Conflict: out.conflict}
-		if out.adopted {
+		switch {
+		case out.adopted:
 			c.Data = b.Data
+		case out.conflict:
+			c.Rival = b.Data
 		}
 		if !out.accepted {
 			ack.Rejected = append(ack.Rejected, i)
@@ -60,7 +63,7 @@ func (m *Machine) Receive(in Message, records Records, now int64) (e Effects, er
 		if out.answers {
 			m.Mark(b.Address)
 		}
-		if out.accepted || out.conflict {
+		if out.accepted {
 			pending[b.Address.String()] = out.record
 			e.Changes = append(e.Changes, c)
 		}

@@ -108,11 +108,13 @@ type Records interface {
 }
 
 // Change is a change of a record. Data is the description of a client that replaces that of the record, nil otherwise. Freed is true if the
-// address became free by agreement, Conflict if both servers had leased it to different clients.
+// address became free by agreement, Conflict if both servers had leased it to different clients: the primary decides and reports it. Rival is
+// then the description of the client of the partner if it has lost the address.
 type Change struct {
 	Address  netip.Addr
 	Record   Record
 	Data     []byte
+	Rival    []byte
 	Freed    bool
 	Conflict bool
 	// Unstored is true for a change that need not be stored: without it the server is only more careful.

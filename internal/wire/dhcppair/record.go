@@ -279,7 +279,7 @@ func (m *Machine) apply(r Record, b Binding, now int64) outcome {
 			out.answers = true
 		}
 	case me == Secondary: // the primary decides, after the record of this server has arrived
-		return outcome{record: r, conflict: m.differs(r, b, now)}
+		return outcome{record: r}
 	default:
 		out.conflict = m.differs(r, b, now)
 		if out.adopted = m.loses(r, b, now); out.adopted {

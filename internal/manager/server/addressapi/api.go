@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -43,9 +44,11 @@ type API struct {
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath(), a.lookupDeclaration(), a.rehearsalDeclaration()),
+		Paths: slices.Concat(a.tokenPaths(), a.preferencePaths(), []family.Path{a.statusPath(), a.explanationPath(), a.lookupDeclaration(),
+			a.rehearsalDeclaration()}),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
-			"DhcpExplanation": dhcppublish.Explanation{}, "DnsLookup": Lookup{}, "BackupRehearsal": Rehearsal{}}}
+			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}, "DnsLookup": Lookup{},
+			"BackupRehearsal": Rehearsal{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -65,15 +68,15 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 
 // Caller returns the caller of a request.
 func (a *API) Caller(r *http.Request) (resource.Caller, error) {
-	p, err := a.anybody(r)
+	p, err := a.anyPrincipal(r)
 	if err == nil {
 		err = p.OpensAddress()
 	}
 	return authz.CallerOf(p), err
 }
 
-// anybody returns the principal of a request, even if its token is for another API.
-func (a *API) anybody(r *http.Request) (authz.Principal, error) {
+// anyPrincipal returns the principal of a request, even if its token is for another API.
+func (a *API) anyPrincipal(r *http.Request) (authz.Principal, error) {
 	if r.URL.Path == published.Base+"/changes" { // an open page reconnects without a user's action
 		r = identity.Quietly(r)
 	}
@@ -100,7 +103,7 @@ func (a *API) admit(r *http.Request) (*http.Request, error) {
 }
 
 func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller resource.Caller) error) (*http.Request, error) {
-	p, err := a.anybody(r)
+	p, err := a.anyPrincipal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +120,14 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
+	if slices.Contains([]string{statusPath, explainPath, lookupPath, rehearsalPath, tokensPath, preferencesPath}, at) {
+		return true
+	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == lookupPath || at == rehearsalPath || at == tokensPath ||
-		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
+	if !below {
+		id, below = strings.CutPrefix(at, preferencesPath+"/")
+	}
+	return below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.

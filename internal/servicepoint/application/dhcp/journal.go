@@ -27,16 +27,21 @@ type journal struct {
 	// failures counts the failed writes, after which readers read the file anew.
 	failures atomic.Uint64
 
+	// writing is held while records are written, and acknowledging while the file with the acknowledged number is. Neither is held together
+	// with the lock of readers: nobody else waits for the disk.
+	writing, acknowledging sync.Mutex
+	// The following fields are guarded by writing: the open file of the last segment with its size, and the reason why it is not usable.
+	file   journalFile
+	size   int64
+	broken error
+
 	mu sync.Mutex
-	// The following fields are guarded by mu: the segments by their first number, the open file of the last one with its size, the number
-	// of the newest checkpoint, the last number that the agent has stored, and a channel that is closed when records are added.
+	// The following fields are guarded by mu: the segments by their first number, the number of the newest checkpoint, the last number that
+	// the agent has stored, and a channel that is closed when records are added.
 	segments   []uint64
-	file       journalFile
-	size       int64
 	checkpoint uint64
 	acked      uint64
 	more       chan struct{}
-	broken     error
 }
 
 // journalFile is an open segment.
@@ -60,6 +65,8 @@ const (
 	defaultSegment = 64 << 20
 	maxEntry       = 128 << 10
 	entryHeader    = 16
+	// entryBuffer is the size of the buffer to read records.
+	entryBuffer = 256 << 10
 )
 
 // Names of files in the folder of a journal.
@@ -195,35 +202,30 @@ func appendEntry(to []byte, number uint64, entry []byte) []byte {
 	return to
 }
 
-// readEntry reads a record. It returns io.EOF at the end, and for an incomplete or invalid record.
+// readEntry reads a record. It returns io.EOF at the end, and for an incomplete or invalid record. The entry is valid until the next read;
+// the buffer of the reader has the size of a record at least.
 func readEntry(in *bufio.Reader) (number uint64, entry []byte, err error) {
-	var head [entryHeader]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return 0, nil, endOf(err)
+	head, err := in.Peek(entryHeader)
+	if err != nil {
+		return 0, nil, err
 	}
-	length := binary.BigEndian.Uint32(head[:])
+	length := int(binary.BigEndian.Uint32(head))
 	if length == 0 || length > maxEntry {
 		return 0, nil, io.EOF
 	}
-	text := make([]byte, 8+length)
-	copy(text, head[8:])
-	if _, err := io.ReadFull(in, text[8:]); err != nil {
-		return 0, nil, endOf(err)
+	text, err := in.Peek(entryHeader + length)
+	if err != nil {
+		return 0, nil, err
 	}
-	if crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+	if crc32.Checksum(text[8:], castagnoli) != binary.BigEndian.Uint32(text[4:]) {
 		return 0, nil, io.EOF
 	}
-	return binary.BigEndian.Uint64(head[8:]), text[8:], nil
+	number = binary.BigEndian.Uint64(text[8:])
+	_, err = in.Discard(entryHeader + length) // it is in the buffer
+	return number, text[entryHeader:], err
 }
 
-func endOf(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return io.EOF
-	}
-	return err
-}
-
-// startSegment starts a segment. The caller holds mu, except in openJournal.
+// startSegment starts a segment. The caller holds writing, except in openJournal.
 func (j *journal) startSegment(first uint64) error {
 	file, err := j.options.open(j.path(first))
 	if err != nil {
@@ -239,6 +241,8 @@ func (j *journal) startSegment(first uint64) error {
 		err = j.file.Close()
 	}
 	j.file, j.size = file, 0
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if !slices.Contains(j.segments, first) {
 		j.segments = append(j.segments, first)
 	}
@@ -247,8 +251,8 @@ func (j *journal) startSegment(first uint64) error {
 
 // append writes records and waits until they are on the disk. It writes all or none.
 func (j *journal) append(entries [][]byte) (err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	if j.broken != nil {
 		return j.broken
 	}
@@ -277,6 +281,8 @@ func (j *journal) append(entries [][]byte) (err error) {
 		return err
 	}
 	j.size += int64(len(text))
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.last.Add(uint64(len(entries)))
 	close(j.more)
 	j.more = make(chan struct{})
@@ -344,7 +350,7 @@ func (j *journal) readCheckpoint(number uint64, apply func([]byte) error) error 
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 256<<10)
+	in := bufio.NewReaderSize(f, entryBuffer)
 	for count := uint64(1); ; count++ {
 		n, entry, err := readEntry(in)
 		switch {
@@ -368,16 +374,20 @@ func (j *journal) readCheckpoint(number uint64, apply func([]byte) error) error 
 
 // prune deletes the segments whose records are in the checkpoint and stored by the agent.
 func (j *journal) prune() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	done := min(j.checkpoint, j.acked)
-	for len(j.segments) > 1 && j.segments[1] <= done+1 {
-		if err := os.Remove(j.path(j.segments[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	for {
+		j.mu.Lock()
+		done := min(j.checkpoint, j.acked)
+		if len(j.segments) < 2 || j.segments[1] > done+1 {
+			j.mu.Unlock()
+			return nil
 		}
+		path := j.path(j.segments[0])
 		j.segments = j.segments[1:]
+		j.mu.Unlock()
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // the next start finds the file again
+		}
 	}
-	return nil
 }
 
 // sinceCheckpoint returns the number of records after the checkpoint.
@@ -390,12 +400,15 @@ func (j *journal) sinceCheckpoint() uint64 {
 // acknowledge records that the agent has stored the records up to a number. The number is written without a sync: after a crash some
 // records are sent again, and the manager skips them.
 func (j *journal) acknowledge(number uint64) error {
+	j.acknowledging.Lock()
+	defer j.acknowledging.Unlock()
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if number <= j.acked {
+	known := number <= j.acked
+	j.acked = max(j.acked, number)
+	j.mu.Unlock()
+	if known {
 		return nil
 	}
-	j.acked = number
 	path := filepath.Join(j.dir, incompleteFile+ackedFile)
 	if err := os.WriteFile(path, strconv.AppendUint(nil, number, 10), 0o600); err != nil {
 		return err
@@ -417,8 +430,8 @@ func (j *journal) readAcked() uint64 {
 }
 
 func (j *journal) close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.writing.Lock()
+	defer j.writing.Unlock()
 	j.broken = errors.New("the journal is closed")
 	return j.file.Close()
 }

@@ -2,6 +2,8 @@ package dhcp
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -119,9 +121,9 @@ func openRegistrar(dir string, log *slog.Logger) (*registrar, error) {
 }
 
 // start takes the leases that were read at the start, and begins to work. Names that DNS may have, and that no lease has, are removed.
-func (r *registrar) start(leases []*lease) {
+func (r *registrar) start(leases iter.Seq[*lease]) {
 	r.mu.Lock()
-	for _, l := range leases {
+	for l := range leases {
 		switch n, whose := namesOf(l); {
 		case whose == ofPartner:
 			r.forget(l.address)
@@ -160,62 +162,74 @@ func namesOf(l *lease) (*dhcpdata.Names, holderOfNames) {
 	return l.names, ofServer
 }
 
+// prepare stores the names that the partners of failover pairs have left, before the leases are stored that end them: after a restart
+// they are removed all the same. If the leases are not stored, the partner keeps the names.
+func (r *registrar) prepare(group []commit) {
+	var entries [][]byte
+	var failed error
+	for _, c := range group {
+		for _, l := range c.named {
+			if _, whose := namesOf(l); whose != ofNobody {
+				continue
+			}
+			n := left(l)
+			for s, is := range []bool{n.Forward, n.Reverse != ""} {
+				if !is {
+					continue
+				}
+				entry, err := nameEntry{l.address, nameSide(s), n}.encode(nameSent)
+				failed = errors.Join(failed, err)
+				entries = append(entries, entry)
+			}
+		}
+	}
+	if failed == nil {
+		failed = r.store(entries)
+	}
+	if err := failed; err != nil { // they are removed unless the server restarts before
+		r.log.Error("names of a partner not stored", "error", err)
+	}
+}
+
+// left returns the names that a partner has left with a lease, as those of this server.
+func left(l *lease) *dhcpdata.Names {
+	n := *l.names
+	n.Partner = false
+	return &n
+}
+
 // applyLeases queues the changes of names of leases that are on the disk.
 func (r *registrar) applyLeases(leases []*lease) {
 	if len(leases) == 0 {
 		return
 	}
-	for _, l := range leases {
-		if _, whose := namesOf(l); whose == ofNobody {
-			if err := r.adopt(l); err != nil {
-				r.log.Error("names of a partner not removed", "address", l.address, "error", err)
-			}
-		}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range leases {
-		switch n, whose := namesOf(l); {
+		n, whose := namesOf(l)
+		switch {
 		case whose == ofPartner:
 			r.forget(l.address)
-		case whose == ofServer && (n != nil || r.records[l.address] != nil):
+		case whose == ofNobody:
+			r.adopt(l)
+		case n != nil || r.records[l.address] != nil:
 			r.want(l.address, n)
 			r.enqueue(l.address)
 		}
 	}
 }
 
-// adopt removes the names that a partner has left.
-func (r *registrar) adopt(l *lease) error {
-	n := *l.names
-	n.Partner = false
-	var entries [][]byte
-	var sent [2]*dhcpdata.Names
-	for s, is := range []bool{n.Forward, n.Reverse != ""} {
-		if !is {
-			continue
-		}
-		sent[s] = &n
-		entry, err := nameEntry{l.address, nameSide(s), &n}.encode(nameSent)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, entry)
-	}
-	if err := r.journal.append(entries); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// adopt removes the names that a partner has left. The caller holds mu.
+func (r *registrar) adopt(l *lease) {
+	n := left(l)
 	r.want(l.address, nil)
 	one := r.records[l.address]
-	for s := range sent {
-		if sent[s] != nil && one.sent[s] == nil {
-			one.sent[s] = sent[s]
+	for s, is := range []bool{n.Forward, n.Reverse != ""} {
+		if is && one.sent[s] == nil {
+			one.sent[s] = n
 		}
 	}
 	r.enqueue(l.address)
-	return nil
 }
 
 // forget forgets the names of an address: the partner of a failover pair keeps them. The caller holds mu.

@@ -2,8 +2,10 @@ package dhcp
 
 import (
 	"bytes"
+	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
@@ -67,4 +69,40 @@ func TestPairNames(t *testing.T) {
 	waitFor(t, func() bool {
 		return d.lookUp("lamp.lab.example.", dns.TypeANY) == "" && d.lookUp(reverseName(b), dns.TypePTR) == ""
 	})
+}
+
+// TestNamesLeft checks that the names that a partner has left are in the journal before the lease that ends them: a server that is killed
+// between the two removes them after its start. If the lease still lasts then, the partner keeps them.
+func TestNamesLeft(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *registrar {
+		t.Helper()
+		r, err := openRegistrar(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	l := &lease{network: 7, address: netip.MustParseAddr("10.0.1.1"), state: dhcpdata.Leased, holder: &holder{client: "x"},
+		names: &dhcpdata.Names{Host: "desk.lab.example.", Reverse: "1.1.0.10.in-addr.arpa.", Forward: true, Partner: true}}
+	ended := *l
+	ended.state = dhcpdata.Free
+	r := open()
+	r.prepare([]commit{{named: []*lease{&ended}}})
+	if err := r.close(); err != nil { // killed: the memory is not changed
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stored *lease
+		knows  bool
+	}{{&ended, true}, {l, false}} {
+		r := open()
+		r.start(slices.Values([]*lease{c.stored}))
+		if r.knows(l.address) != c.knows {
+			t.Errorf("after the start with a lease in state %d, names to remove are known: %t", c.stored.state, !c.knows)
+		}
+		if err := r.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

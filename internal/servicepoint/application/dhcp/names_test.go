@@ -244,7 +244,7 @@ func TestNamesInDNS(t *testing.T) {
 	waitFor(t, func() bool { return len(s.engine.names.state().Delayed) == 0 })
 	s.engine.mu.Lock() // the leases expire
 	for _, one := range []string{b, c} {
-		l := *s.engine.table.slots[netip.MustParseAddr(one)].lease
+		l := *s.engine.table.lease(netip.MustParseAddr(one))
 		l.expires = s.engine.clock.now() - 1
 		s.engine.table.set(l.address, &l)
 	}

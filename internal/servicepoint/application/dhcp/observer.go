@@ -159,7 +159,7 @@ func observed(reason string) bool {
 func (e *engine) observe(r *request, network int64, reason string) {
 	f, now := &r.facts, e.clock.now()
 	if reason == string(dhcpdata.OtherServer) && f.Type == dhcpdata.Request {
-		if a, ok := netip.AddrFromSlice(f.Options[54]); ok && a.Is4() && !a.IsUnspecified() {
+		if a, ok := netip.AddrFromSlice(f.Options[54]); ok && a.Is4() && !a.IsUnspecified() && !e.knowsServer(a, nil) {
 			e.observer.see(dhcplease.OtherServer{Network: network, Address: a, Message: messageName(f.Type), Last: now})
 		}
 	}
@@ -189,7 +189,7 @@ func (e *engine) observe(r *request, network int64, reason string) {
 func (e *engine) observe6(r *request6, d *dhcpdata.Decision6, reason string) {
 	m, now := r.facts.Message, e.clock.now()
 	if reason == string(dhcpdata.OtherServer) {
-		if duid, ok := m.Options.Find(dhcpmsg.OptServerID6); ok && len(duid) > 0 {
+		if duid, ok := m.Options.Find(dhcpmsg.OptServerID6); ok && len(duid) > 0 && !e.knowsServer(netip.Addr{}, duid) {
 			e.observer.see(dhcplease.OtherServer{Network: d.Network, DUID: octets(duid), Message: messageName6(m.Type), Last: now})
 		}
 	}
@@ -198,11 +198,11 @@ func (e *engine) observe6(r *request6, d *dhcpdata.Decision6, reason string) {
 	}
 	h := holderOf6(r, d, dhcpdata.Change6{})
 	one := dhcplease.Refused{Network: d.Network, Reason: reason, Message: messageName6(m.Type), Last: now, MAC: octets(d.Hardware),
-		ClientID: octets(d.DUID), HostName: d.HostName, VendorClass: octets(h.vendor), Relay: h.relayAddress}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6InterfaceID); ok {
+		ClientID: octets(d.DUID), HostName: d.HostName, VendorClass: octets([]byte(h.vendor)), Relay: h.relayAddress}
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6InterfaceID); ok {
 		one.CircuitID = octets(data)
 	}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6RemoteID); ok {
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6RemoteID); ok {
 		one.RemoteID = octets(data)
 	}
 	e.observer.refuse(one)
@@ -239,7 +239,14 @@ func (s *service) observeReply(source netip.Addr, mac []byte, packet []byte, ind
 			other.Network = content.NetworkOf(p.Addr())
 		}
 	}
-	s.engine.observer.see(other)
+	if !content.KnowsServer(address, nil) && !content.KnowsServer(source, nil) {
+		s.engine.observer.see(other)
+	}
+}
+
+// knowsServer reports whether another server is one of the configuration.
+func (e *engine) knowsServer(a netip.Addr, duid []byte) bool {
+	return e.content.Load().compiled.KnowsServer(a, duid)
 }
 
 // octets returns octets in hexadecimal digits, at most 255.

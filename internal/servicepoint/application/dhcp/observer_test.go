@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -123,5 +126,41 @@ func TestHeard(t *testing.T) {
 	if len(all) != 1 || len(all[0].Others) != 1 || all[0].Others[0].Address != netip.MustParseAddr("10.0.0.66") ||
 		all[0].Others[0].MAC != "020000000042" || all[0].Others[0].Network != 7 {
 		t.Errorf("heard: %+v", all)
+	}
+}
+
+// TestKnownServers checks that the servers of the configuration are not reported as strangers: the partner of a pair by its address and its
+// DUID, and those that the content lists. Any other server is.
+func TestKnownServers(t *testing.T) {
+	pair := dhcpdata.Pair{ID: 3, Primary: true, Partner: 3, PartnerName: "two", Endpoint: netip.MustParseAddrPort("10.0.0.3:647"), MCLT: 60,
+		Split: 128}
+	u := units(t)
+	u[dhcpdata.ServerUnit] = unit(t, dhcpdata.ServerUnit, dhcpdata.Server{ID: 1, Name: "buoy", Configuration: 2,
+		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Others: []int64{4},
+		OtherAddresses: []netip.Addr{netip.MustParseAddr("10.0.0.4")}, DUID: dhcpdata.DUIDOf(2, 1)}, pair)
+	e := engineOn(t, &disk{}, u, nil)
+	t.Cleanup(func() {
+		if err := e.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a := newAsker(t, e)
+	for _, last := range []byte{2, 3, 4, 66} {
+		a.ask(dhcpdata.Request, last, func(f *dhcpdata.Facts) {
+			f.Options[54], f.Options[50] = []byte{10, 0, 0, last}, []byte{10, 0, 1, 1}
+		})
+	}
+	for _, id := range []int64{3, 4, 99} {
+		m := &dhcpmsg.Message6{Type: dhcpmsg.Request6, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptServerID6, Data: dhcpdata.DUIDOf(2, id)}}}
+		e.observe6(&request6{facts: dhcpdata.Facts6{Message: m}}, &dhcpdata.Decision6{Network: 40}, string(dhcpdata.OtherServer))
+	}
+	var seen []string
+	for _, o := range e.observer.takeObservations(time.Now()) {
+		for _, s := range o.Others {
+			seen = append(seen, s.Address.String()+s.DUID)
+		}
+	}
+	if want := []string{"10.0.0.66", "invalid IP" + dhcpdata.DUIDOf(2, 99).String()}; !slices.Equal(seen, want) {
+		t.Errorf("the strangers are %v, not %v", seen, want)
 	}
 }

@@ -67,36 +67,52 @@ func (l *pairLink) send(all ...dhcppair.Message) {
 	}
 }
 
-// keepAlive sends an empty message with the time.
-func (l *pairLink) keepAlive() { l.send(dhcppair.Message{Clock: time.Now().UnixMilli()}) }
+// keepAlive returns an empty message with the time.
+func keepAlive() []byte {
+	text, err := json.Marshal(dhcppair.Message{Clock: time.Now().UnixMilli()})
+	if err != nil { // it has numbers only
+		panic(err)
+	}
+	return text
+}
 
-// write writes the queued messages.
+// write writes the queued messages, and keeps the connection alive. It waits for the network only: a server whose disk is slow stays
+// connected.
 func (l *pairLink) write() {
 	defer l.close()
 	w := bufio.NewWriterSize(l.conn, 64<<10)
+	alive := time.NewTicker(l.p.aliveInterval())
+	defer alive.Stop()
 	for {
+		var text []byte
 		select {
 		case <-l.closed:
 			return
-		case text := <-l.out:
-			if err := l.conn.SetWriteDeadline(time.Now().Add(l.p.silence())); err != nil {
-				return
-			}
-			var head [4]byte
-			binary.BigEndian.PutUint32(head[:], uint32(len(text))) //nolint:gosec // at most pairFrame
-			_, err := w.Write(head[:])
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			if err == nil && len(l.out) == 0 {
-				err = w.Flush()
-			}
-			if err != nil {
-				return
-			}
+		case text = <-l.out:
+		case <-alive.C:
+			alive.Reset(l.p.aliveInterval())
+			text = keepAlive()
+		}
+		if err := l.conn.SetWriteDeadline(time.Now().Add(l.p.silence())); err != nil {
+			return
+		}
+		var head [4]byte
+		binary.BigEndian.PutUint32(head[:], uint32(len(text))) //nolint:gosec // at most pairFrame
+		_, err := w.Write(head[:])
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		if err == nil && len(l.out) == 0 {
+			err = w.Flush()
+		}
+		if err != nil {
+			return
 		}
 	}
 }
+
+// aliveInterval is the time between two messages that keep a connection alive: several fit into the silence that ends it.
+func (p *pair) aliveInterval() time.Duration { return min(time.Second, p.silence()/4) }
 
 // read returns the next message.
 func (l *pairLink) read(in *bufio.Reader) (m dhcppair.Message, err error) {

@@ -36,9 +36,6 @@ func (e *engine) tickPairs() {
 		}
 		p.reclaim(now)
 		p.report(now)
-		if p.link != nil {
-			p.link.keepAlive()
-		}
 		due := p.machine.IsNormal() && now-p.shared >= shareInterval
 		if due {
 			p.shared = now
@@ -47,7 +44,7 @@ func (e *engine) tickPairs() {
 		e.mu.Unlock()
 		if due {
 			for network := range networks {
-				p.share(network)
+				p.share(network, false)
 			}
 		}
 	}
@@ -65,41 +62,94 @@ func (p *pair) need(network int64) {
 
 // shareNetwork divides the free addresses of a network soon, because the partner has none. The caller holds mu.
 func (p *pair) shareNetwork(network int64) {
-	if p.networks[network] {
-		p.e.tasks.Go(func() { p.share(network) })
+	if !p.networks[network] || p.sharing[network] {
+		return
 	}
+	p.sharing[network] = true
+	p.e.tasks.Go(func() {
+		p.share(network, true)
+		p.e.mu.Lock()
+		defer p.e.mu.Unlock()
+		delete(p.sharing, network)
+	})
 }
 
+// Limits of a gift of addresses of a large range: the number of addresses that are examined for one request, and of those that are given.
+const (
+	maxGiftWalk = 1 << 17
+	maxGift     = 4096
+)
+
 // share gives free addresses of a network to the partner if this server owns more of them: half of the difference, if that is more than a
-// tenth of all.
-func (p *pair) share(network int64) {
-	e := p.e
-	c := e.content.Load().compiled
-	for _, pool := range c.SharedPools(network) {
-		var own []netip.Addr
-		theirs := 0
-		for next, begun := uint64(0), false; next != 0 || !begun; begun = true {
-			e.mu.Lock()
-			next = c.Shared(network, pool, next, shareStep, func(a netip.Addr) {
-				s := e.table.slots[a]
-				var l *lease
-				if s != nil {
-					l = s.lease
-				}
-				switch r := p.recordOf(l, a); {
-				case r.IsHeld() || l != nil && l.state != dhcpdata.Free:
-				case r.Owner != p.side():
-					theirs++
-				case s == nil || s.offer == nil:
-					own = append(own, a)
-				}
-			})
-			e.mu.Unlock()
-		}
+// tenth of all. needed is true if the partner has no free address: it then gets some of the large ranges, too.
+func (p *pair) share(network int64, needed bool) {
+	small, large := p.e.content.Load().compiled.SharedPools(network)
+	for _, pool := range small {
+		own, theirs := p.countShares(network, pool)
 		if surplus := len(own) - theirs; surplus >= 2 && surplus*10 > len(own)+theirs {
 			p.give(own[len(own)-surplus/2:])
 		}
 	}
+	if !needed {
+		return
+	}
+	for _, pool := range large {
+		p.give(p.findGift(network, pool))
+	}
+}
+
+// countShares returns the free addresses of this server in a range, and the number of those of the partner.
+func (p *pair) countShares(network, pool int64) (own []netip.Addr, theirs int) {
+	for next, begun := uint64(0), false; next != 0 || !begun; begun = true {
+		next = p.examine(network, pool, next, func(a netip.Addr, side dhcppair.Side) {
+			if side == p.side() {
+				own = append(own, a)
+			} else {
+				theirs++
+			}
+		})
+	}
+	return own, theirs
+}
+
+// findGift returns free addresses of this server in a large range: each second one, so that the rest stays. It goes on where the last search
+// ended.
+func (p *pair) findGift(network, pool int64) (gift []netip.Addr) {
+	p.e.mu.Lock()
+	next := p.gifts[pool]
+	p.e.mu.Unlock()
+	found := 0
+	for walked := 0; walked < maxGiftWalk && len(gift) < maxGift; walked += shareStep {
+		next = p.examine(network, pool, next, func(a netip.Addr, side dhcppair.Side) {
+			if side != p.side() {
+				return
+			}
+			if found++; found%2 == 0 && len(gift) < maxGift {
+				gift = append(gift, a)
+			}
+		})
+	}
+	p.e.mu.Lock()
+	defer p.e.mu.Unlock()
+	p.gifts[pool] = next
+	return gift
+}
+
+// examine calls fn for the free addresses of a step of a range, with the side that owns them. It returns the next step; 0 after the last one.
+func (p *pair) examine(network, pool int64, next uint64, fn func(a netip.Addr, side dhcppair.Side)) uint64 {
+	e := p.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.content.Load().compiled.Shared(network, pool, next, shareStep, func(a netip.Addr) {
+		l := e.table.lease(a)
+		switch r := p.recordOf(l, a); {
+		case r.IsHeld() || l != nil && l.state != dhcpdata.Free:
+		case r.Owner != p.side():
+			fn(a, r.Owner)
+		case e.table.offers.addresses[a] == nil:
+			fn(a, r.Owner)
+		}
+	})
 }
 
 // give gives free addresses to the partner.
@@ -111,7 +161,7 @@ func (p *pair) give(all []netip.Addr) {
 		var x dhcppair.Effects
 		for _, a := range all[:n] {
 			r := p.Record(a)
-			if s := p.e.table.slots[a]; p.machine.IsNormal() && p.machine.CanGive(r, now) && (s == nil || s.offer == nil) {
+			if p.machine.IsNormal() && p.machine.CanGive(r, now) && p.e.table.offers.addresses[a] == nil {
 				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Give(r)})
 				p.machine.Mark(a)
 			}
@@ -138,20 +188,20 @@ func (p *pair) reclaim(now int64) {
 		}
 	}
 	var x dhcppair.Effects
-	for a, s := range p.e.table.slots {
+	for l := range p.e.table.all {
 		if len(x.Changes) >= reclaimStep {
 			break
 		}
-		if s.lease == nil || !p.networks[s.lease.network] {
+		if !p.networks[l.network] {
 			continue
 		}
-		r := p.recordOf(s.lease, a)
+		r := p.recordOf(l, l.address)
 		if r.Owner == p.side() && !r.IsHeld() || !p.machine.Reclaims(r, now) ||
-			p.e.content.Load().compiled.IsReserved(a, s.lease.holder.client, s.lease.holder.hardware) {
+			p.e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware)) {
 			continue
 		}
-		x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Reclaim(r), Freed: r.IsHeld()})
-		p.machine.Mark(a)
+		x.Changes = append(x.Changes, dhcppair.Change{Address: l.address, Record: p.machine.Reclaim(r), Freed: r.IsHeld()})
+		p.machine.Mark(l.address)
 	}
 	p.follow(x)
 }
@@ -159,7 +209,7 @@ func (p *pair) reclaim(now int64) {
 // state returns what the manager shows about the pair. The caller holds mu.
 func (p *pair) state(now int64) dhcplease.Pair {
 	return dhcplease.Pair{Partner: p.settings.ID, State: p.machine.State(now), Since: p.since, Connected: p.machine.IsConnected(),
-		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Key: p.e.key.fingerprint(),
+		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Contested: p.contested, Key: p.e.key.fingerprint(),
 		MCLT: p.machine.Config().MCLT, Port: p.e.pairPort(), Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
 }
 
@@ -184,6 +234,6 @@ func (p *pair) report(now int64) {
 		return
 	}
 	if p.e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) { // else in the next second
-		p.reported, p.reportedAt = s, now
+		p.reported, p.reportedAt, p.contested = s, now, nil
 	}
 }

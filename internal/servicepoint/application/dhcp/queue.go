@@ -62,6 +62,63 @@ func (e *engine) tryDisk() {
 	e.enqueue(commit{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}})
 }
 
+// commitAll stores commits in groups with one sync each.
+func (e *engine) commitAll() {
+	defer close(e.committed)
+	for {
+		var group []commit
+		select {
+		case c := <-e.commits:
+			group = append(group, c)
+		case <-e.stop:
+			select {
+			case c := <-e.commits:
+				group = append(group, c)
+			default:
+				return
+			}
+		}
+		for len(group) < maxGroup && len(e.commits) > 0 {
+			group = append(group, <-e.commits)
+		}
+		e.commitGroup(group)
+	}
+}
+
+func (e *engine) commitGroup(group []commit) {
+	var entries [][]byte
+	for _, c := range group {
+		entries = append(entries, c.entries...)
+	}
+	e.names.prepare(group)
+	var err error
+	if len(entries) > 0 || e.full.Load() { // a disk that has failed is tried also without entries
+		err = e.journal.append(entries)
+	}
+	if err != nil {
+		e.undo(group)
+		if !e.full.Swap(true) {
+			e.log.Error("lease journal write failed", "error", err)
+		}
+		e.counters.refuse(0, journalFull)
+		return
+	}
+	if len(entries) > 0 && e.full.Swap(false) {
+		e.log.Info("lease journal write succeeded again")
+	}
+	e.mu.Lock()
+	for _, c := range group {
+		for _, l := range c.leases {
+			e.table.stored(l)
+		}
+	}
+	e.mu.Unlock()
+	for _, c := range group {
+		e.names.applyLeases(c.named)
+		c.done()
+	}
+}
+
 // commitRest stores the commits that are left when the engine stops, and the digests.
 func (e *engine) commitRest() {
 	var group []commit

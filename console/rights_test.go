@@ -1,0 +1,77 @@
+package console_test
+
+import (
+	"testing"
+
+	"portolan/console/browser"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// choose types into a reference field of the page or dialog, and takes the first result that has the text.
+func (s *stage) choose(p *browser.Page, label, text, result string) {
+	s.Helper()
+	field := `[...document.querySelectorAll("dialog label, #main label")].find(l => l.innerText.startsWith("` + label + `"))`
+	s.ok(p.Wait(field))
+	_, err := browser.Eval[any](p, `(() => { const e = document.getElementById(`+field+`.htmlFor); e.focus(); e.value = "`+text+
+		`"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+	hit := `[...document.querySelectorAll(".hit")].find(h => h.innerText.includes("` + result + `"))`
+	s.ok(p.Wait(hit))
+	_, err = browser.Eval[any](p, hit+`.dispatchEvent(new MouseEvent("mousedown", {bubbles: true}))`)
+	s.ok(err)
+}
+
+// TestUsersAndRights grants a right at a network from the network's page, grants a right to everything by an explicit choice, and shows what
+// the user may see and do. The user sees only its pages in the navigation, and a direct link to another page says why.
+func TestUsersAndRights(t *testing.T) {
+	s := start(t)
+	s.api("POST", "/api/v2/users", `{"name":"junior","email":"j@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	junior, network := s.id("users", "name:'junior'"), s.id("networks", "range:'10.0.0.0/24'")
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network + "/accessRights"))
+	s.click(p, "New")
+	s.choose(p, "User or group", "junior", "junior")
+	s.fill(p, "Access level", "FULL")
+	s.fill(p, "Approval", "RECOMMEND")
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`document.querySelector("#main .grid, #main [role=grid]")?.innerText.includes("junior")`))
+
+	// Without a choice of what the right covers, nothing can be applied; everything is a choice with a warning.
+	s.ok(p.Go("/ui/users/" + junior + "/accessRights"))
+	s.click(p, "New")
+	s.fill(p, "Access level", "HIDE")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].find(b => b.innerText.startsWith("Apply now"))?.disabled`))
+	s.accessible(p, "a new access right")
+	_, err := browser.Eval[any](p, `document.querySelectorAll("dialog [name=covers]")[1].click()`)
+	s.ok(err)
+	s.ok(p.Text("also future ones"))
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`!document.querySelector("dialog")`))
+
+	s.ok(p.Go("/ui/access"))
+	s.ok(p.Text("junior"))
+	s.ok(p.Go("/ui/access?tab=check&user=" + junior))
+	s.ok(p.Wait(`document.querySelector("#main .places")?.innerText.match(/10\.0\.0\.0\/24\s+Full: also delete[^]*required/)`))
+	s.choose(p, "Check one resource", "10.0.1.0/24", "10.0.1.0/24")
+	s.ok(p.Text("10.0.1.0/24: Hide: not visible at all"))
+	s.accessible(p, "what a user may do")
+
+	s.ok(p.Go("/"))
+	s.ok(p.Wait("document.querySelector('.account')"))
+	_, err = browser.Eval[any](p, "document.querySelector('.account').click()")
+	s.ok(err)
+	s.click(p, "Sign out")
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
+	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
+	s.ok(p.Wait(`(() => { const all = [...document.querySelectorAll(".side a")].map(a => a.innerText.trim()).join()
+		return all === "Overview,Space,DHCP,Approvals,Change list,Bulk and CSV,All objects" })()`))
+	for path, why := range map[string]string{"/ui/fleet": "The fleet requires", "/ui/names": "No access right of yours",
+		"/ui/access": "privilege to view", "/ui/transactions": "history privilege"} {
+		s.ok(p.Go(path))
+		s.ok(p.Text(why))
+	}
+	s.accessible(p, "a page without access")
+	s.ok(p.Go("/ui/users/" + junior + "/access"))
+	s.ok(p.Text("Full: also delete"))
+}

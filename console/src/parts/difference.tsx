@@ -1,0 +1,63 @@
+// The fields that a change sets, as a table: the label, the value before, and the value after.
+import type { Resource } from "../api"
+import { useSchema } from "../schema"
+import { fieldName } from "./form"
+import { shown, useNames } from "./preview"
+
+/** A changed field with its values. */
+export interface FieldUpdate {
+  name: string
+  value?: unknown
+  previousValue?: unknown
+}
+
+/** Fields that follow from the place of a new resource. */
+const implied = ["up", "configuration", "type", "id", "resourceType"]
+
+/** Returns the fields to show. Those of a new resource that are empty or false are omitted. */
+export function changedFields(all: FieldUpdate[], creates: boolean): FieldUpdate[] {
+  return all.filter(
+    f =>
+      !implied.includes(f.name) &&
+      (creates ? shown(f.value) !== "—" && f.value !== false : shown(f.value) !== shown(f.previousValue)),
+  )
+}
+
+/** The changed fields of a resource of a type. */
+export function Difference({ type, all, creates }: { type: string; all: FieldUpdate[]; creates: boolean }) {
+  const schema = useSchema(),
+    fields = changedFields(all, creates),
+    names = useNames([{ fieldUpdates: fields } as never])
+  const label = (n: string) => schema?.types[type]?.f.find(f => f.n === n)?.t ?? fieldName(n)
+  const text = (v: unknown) => {
+    const id = (v as Resource | null)?.id
+    return (id && names.get(id)) || shown(v)
+  }
+  if (!fields.length) return <p class="muted">No field changes.</p>
+  return (
+    <table class="small-table difference" aria-label="Changes, field by field">
+      <thead>
+        <tr>
+          <th>Field</th>
+          {!creates && <th>Now</th>}
+          <th>{creates ? "Value" : "Requested"}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {fields.map(f => (
+          <tr key={f.name}>
+            <td class="muted">{label(f.name)}</td>
+            {!creates && (
+              <td>
+                <del>{text(f.previousValue)}</del>
+              </td>
+            )}
+            <td>
+              <ins>{text(f.value)}</ins>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,205 @@
+package console_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"portolan/console/browser"
+)
+
+// eval runs a script in the page and returns its value as text.
+func (s *stage) eval(p *browser.Page, script string) string {
+	s.Helper()
+	text, err := browser.Eval[string](p, "String("+script+")")
+	s.ok(err)
+	return text
+}
+
+// gridKey presses a key on the grid of the page, with the modifiers of the event's initializer.
+func (s *stage) gridKey(p *browser.Page, key, modifiers string) {
+	s.Helper()
+	s.eval(p, `document.querySelector("#main .grid").dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true`+modifiers+`}))`)
+}
+
+// shot writes a screenshot to the directory PORTOLAN_SHOTS, if it is set.
+func (s *stage) shot(p *browser.Page, name string) {
+	s.Helper()
+	dir := os.Getenv("PORTOLAN_SHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := p.Shot()
+	s.ok(err)
+	s.ok(os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
+}
+
+// transactions returns the number of transactions.
+func (s *stage) transactions() float64 {
+	s.Helper()
+	n, _ := s.api("GET", "/api/v2/transactions?limit=1&total=true", "")["totalCount"].(float64)
+	return n
+}
+
+// TestSelectedRows selects rows by keyboard and mouse and changes, tags, moves, exports and deletes all of them, each with one preview and
+// one transaction.
+func TestSelectedRows(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.api("POST", "/api/v2/tagGroups", `{"name":"owners"}`)
+	s.api("POST", "/api/v2/tagGroups/"+s.id("tagGroups", "name:'owners'")+"/tags", `{"name":"harbour crew"}`)
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Text("crane-1-1-1"))
+	selected := func(n int) {
+		t.Helper()
+		s.ok(p.Wait(fmt.Sprintf(`document.querySelectorAll("#main .row[aria-selected=true]").length === %d`, n)))
+	}
+	apply := func(action string) {
+		t.Helper()
+		before := s.transactions()
+		s.click(p, action)
+		s.ok(p.Wait(`!document.querySelector("dialog") && document.querySelector(".toast")`))
+		if after := s.transactions(); after != before+1 {
+			t.Errorf("%s: %v transactions", action, after-before)
+		}
+		s.eval(p, `document.querySelectorAll(".toast button[aria-label]").forEach(b => b.click())`)
+		s.ok(p.Wait(`!document.querySelector(".selection")`))
+	}
+	bar := func(action string) {
+		t.Helper()
+		s.eval(p, `[...document.querySelectorAll(".selection button")].find(b => b.innerText.trim() === "`+action+`").click()`)
+	}
+	// By keyboard: Space, Shift and arrows, Escape.
+	s.gridKey(p, " ", "")
+	selected(1)
+	s.gridKey(p, "ArrowDown", ", shiftKey: true")
+	s.gridKey(p, "ArrowDown", ", shiftKey: true")
+	selected(3)
+	s.ok(p.Text("3 rows selected"))
+	s.shot(p, "selected")
+	s.accessible(p, "selected rows")
+	s.gridKey(p, "Escape", "")
+	selected(0)
+	s.gridKey(p, "ArrowDown", ", shiftKey: true")
+	s.gridKey(p, "ArrowDown", ", shiftKey: true")
+	selected(3)
+	bar("Change")
+	s.fill(p, "Names", "rack7-srv-[08-10]")
+	s.fill(p, "Set a field", "state")
+	s.fill(p, "State", "RESERVED")
+	s.ok(p.Wait(`document.querySelector("dialog .operations")?.innerText.includes("rack7-srv-10")`))
+	s.shot(p, "change-selected")
+	s.accessible(p, "the change of selected rows")
+	apply("Apply now")
+	s.ok(p.Text("rack7-srv-08"))
+	if data := s.api("GET", "/api/v2/addresses?limit=10&fields=name,state&filter=name:startsWith(%27rack7-srv-%27)", "")["data"].([]any); len(data) != 3 ||
+		data[0].(map[string]any)["state"] != "RESERVED" {
+		t.Errorf("changed addresses: %v", data)
+	}
+	// By mouse: a checkbox, a range with Shift.
+	pick := func(row int, shift bool) {
+		t.Helper()
+		s.eval(p, fmt.Sprintf(`(b => b.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true, shiftKey: %v})))
+			(document.querySelector("#row-%d .pick"))`, shift, row))
+	}
+	pick(1, false)
+	selected(1)
+	pick(1, false)
+	selected(0)
+	pick(1, false)
+	pick(5, true)
+	selected(5)
+	bar("Tag")
+	s.fill(p, "Tag", "harbour crew")
+	s.ok(p.Wait(`document.querySelector("dialog .hit")`))
+	s.eval(p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true, cancelable: true}))`)
+	apply("Apply now")
+	tag := s.id("tags", "name:'harbour%20crew'")
+	if n := s.api("GET", "/api/v2/tags/"+tag+"/taggedResources?total=true", "")["totalCount"]; n != 5.0 {
+		t.Errorf("%v resources have the tag", n)
+	}
+	// All rows that match the filter, as CSV.
+	s.ok(p.Go("/ui/addresses?filter=name:startsWith('crane-1-1-')"))
+	s.ok(p.Text("crane-1-1-"))
+	s.eval(p, `(() => { window.saved = []; URL.createObjectURL = b => { b.text().then(t => window.saved.push(t)); return "#" } })()`)
+	s.gridKey(p, "a", ", ctrlKey: true")
+	s.ok(p.Wait(`document.querySelector(".selection strong")`))
+	all := s.eval(p, `document.querySelector(".selection strong").innerText.split(" ")[0]`)
+	bar("Export")
+	s.ok(p.Wait(`window.saved.length === 1`))
+	if n := s.eval(p, `window.saved[0].trim().split("\n").length - 1`); n != all || all == "0" {
+		t.Errorf("%s rows are selected, and %s are in the CSV file", all, n)
+	}
+	// A filter clears the selection, so that nothing is deleted that is not shown.
+	s.eval(p, `document.querySelector("#main form.filter button[type=button]").click()`)
+	s.ok(p.Wait(`!document.querySelector(".selection") && document.querySelector("#row-0")`))
+	s.ok(p.Go("/ui/addresses?filter=name:startsWith('rack7-srv-')"))
+	s.ok(p.Text("rack7-srv-08"))
+	s.eval(p, `document.querySelector(".pick-all").click()`)
+	selected(3)
+	bar("Delete")
+	s.ok(p.Text("This deletes 3 addresses"))
+	apply("Delete now")
+	s.ok(p.Text("No rows match the filter"))
+	// Networks move in the tree of the space.
+	block := s.id("blocks", "range:'10.0.0.0/8'")
+	for _, r := range []string{"10.99.0.0/26", "10.99.0.64/26"} {
+		s.api("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"`+r+`"}`)
+	}
+	s.ok(p.Go("/ui/space?open=" + block))
+	s.ok(p.Text("10.99.0.64/26"))
+	for _, r := range []string{"10.99.0.0/26", "10.99.0.64/26"} {
+		s.eval(p, `document.querySelector(".pick[aria-label='Select `+r+`']").click()`)
+	}
+	selected(2)
+	bar("Move")
+	s.fill(p, "New first address", "10.99.0.64")
+	apply("Apply now")
+	s.ok(p.Text("10.99.0.128/26"))
+	s.id("networks", "range:'10.99.0.64/26'")
+}
+
+// TestTablesFollowTheUser checks that saved filters and columns are kept at the manager, and that all rows of a table are printed.
+func TestTablesFollowTheUser(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	s.ok(p.Go("/ui/addresses"))
+	s.ok(p.Text("Saved filters"))
+	s.eval(p, `(() => { const i = document.querySelector("form.filter input"); i.value = "state:'GATEWAY'"; i.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.click(p, "Filter")
+	s.ok(p.Wait(`location.search.includes("GATEWAY")`))
+	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
+	s.ok(p.Wait(`document.querySelector("details.columns form.saved input")`))
+	s.eval(p, `(() => { const i = document.querySelector("details.columns form.saved input"); i.value = "our gateways"; i.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.shot(p, "saved-filter")
+	s.accessible(p, "saved filters")
+	s.click(p, "Save this filter")
+	s.ok(p.Text("Saved filters (1)"))
+	s.eval(p, `localStorage.clear()`) // another browser
+	s.ok(p.Go("/ui/addresses"))
+	s.ok(p.Text("Saved filters (1)"))
+	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
+	s.click(p, "our gateways")
+	s.ok(p.Wait(`location.search.includes("GATEWAY") && document.querySelector("form.filter input").value.includes("GATEWAY")`))
+	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
+	s.eval(p, `document.querySelector("button[aria-label='Delete the filter our gateways']").click()`)
+	s.ok(p.Wait(`!document.body.innerText.includes("Saved filters (1)")`))
+	// Print draws all rows of a table, and nothing beside it.
+	s.ok(p.Go("/ui/addresses"))
+	s.ok(p.Wait(`document.querySelectorAll("#main .grid-body .row").length > 20`))
+	total := s.api("GET", "/api/v2/addresses?limit=1&total=true", "")["totalCount"].(float64)
+	s.eval(p, `(() => { window.printed = []; window.print = () => { dispatchEvent(new Event("beforeprint"));
+		printed.push(document.querySelectorAll("#main .grid-body .row").length); dispatchEvent(new Event("afterprint")) } })()`)
+	s.click(p, "Print")
+	s.ok(p.Wait(`window.printed.length === 1`))
+	if n := s.eval(p, "printed[0]"); n != fmt.Sprint(min(total, 5000)) {
+		t.Errorf("%s of %v rows are printed", n, total)
+	}
+	s.ok(p.Wait(`document.querySelectorAll("#main .grid-body .row").length < 100`))
+	if hidden := s.eval(p, `[...document.styleSheets].flatMap(f => [...f.cssRules]).flatMap(r => [...r.cssRules ?? []]).length > 0`); !strings.Contains(hidden, "true") {
+		t.Errorf("no rule for print: %s", hidden)
+	}
+}
