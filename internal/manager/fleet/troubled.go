@@ -44,7 +44,8 @@ func (f *Figures) readTroubled(tx *store.Tx) error {
 	if err := read(f.Statuses[Unhealthy], Unhealthy, "", "WHERE s.status = ?", Unhealthy); err != nil {
 		return err
 	}
-	if err := read(f.Away, NotConnected, "", "JOIN presence p ON p.service_point = s.id WHERE p.connected = 0 AND p.last_seen > 0"); err != nil {
+	if err := read(f.Away, NotConnected, "", "JOIN presence p ON p.service_point = s.id WHERE p.connected = 0 AND "+
+		"p.last_seen > 0"); err != nil {
 		return err
 	}
 	if err := read(f.Updates[checkin.UpdateFailed], checkin.UpdateFailed, "", "WHERE s.update_status = ?", checkin.UpdateFailed); err != nil {

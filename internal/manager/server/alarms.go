@@ -101,8 +101,8 @@ func (s *Status) alarms(now time.Time) []Alarm {
 func (s *Status) addFleetAlarms(add func(severity, what, do string, links ...AlarmLink)) {
 	if n := s.Fleet.Away; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(fleet.NotConnected, ""), n, "status="+fleet.NotConnected)
-		add(warning, names+isAre(n)+"not connected", "check the machine, and its network path to the check-in listener (portolan fleet list --filter "+
-			"connectionStatus=NOT_CONNECTED)", links...)
+		add(warning, names+isAre(n)+"not connected", "check the machine, and its network path to the check-in listener "+
+			"(portolan fleet list --filter connectionStatus=NOT_CONNECTED)", links...)
 	}
 	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(fleet.Unhealthy, ""), n, "status="+fleet.Unhealthy)
@@ -120,8 +120,8 @@ func (s *Status) addFleetAlarms(add func(severity, what, do string, links ...Ala
 	}
 	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(checkin.UpdateFailed, ""), n, "update="+checkin.UpdateFailed)
-		add(warning, "the update failed on "+names, "the page of the service point shows the reason; portolan fleet update NAME VERSION tries again",
-			links...)
+		add(warning, "the update failed on "+names, "the page of the service point shows the reason; "+
+			"portolan fleet update NAME VERSION tries again", links...)
 	}
 }
 

@@ -62,7 +62,8 @@ func TestFirstDNSServer(t *testing.T) {
 	if r := m.Want(200, "GET", lookup+"&recordType=NS", ""); !strings.Contains(r.Text("answers.0"), "buoy.wire.example.") {
 		t.Errorf("the name servers are %s", r.Body)
 	}
-	for _, c := range []struct{ query, naming string }{{"", "server"}, {"?server=x", "server"}, {"?server=" + server + "&zone=" + zone, "server"},
+	for _, c := range []struct{ query, naming string }{{"", "server"}, {"?server=x", "server"},
+		{"?server=" + server + "&zone=" + zone, "server"},
 		{"?server=" + server + "&name=a..b", "name"}, {"?zone=" + zone + "&name=a", "name"}, {"?server=" + server + "&name=a&recordType=AXFR",
 			"recordType"}, {"?server=" + server + "&name=a&dnssec=maybe", "dnssec"}} {
 		m.Refused(400, "InvalidQueryParameterValue", c.naming, "GET", "/api/v2/dnsLookup"+c.query, "")

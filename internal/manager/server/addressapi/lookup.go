@@ -65,7 +65,8 @@ func (a *API) lookupDeclaration() family.Path {
 			{Name: "recordType", Description: "The record type; the default is SOA, with zone DS.", Schema: family.Schema{"type": "string"}},
 			{Name: "dnssec", Description: "true requests signatures.", Schema: family.Schema{"type": "boolean"}},
 		},
-		Success:  family.Success{Status: http.StatusOK, Description: "The answer, or the reason why there is none.", Schema: family.Ref("DnsLookup")},
+		Success: family.Success{Status: http.StatusOK, Description: "The answer, or the reason why there is none.",
+			Schema: family.Ref("DnsLookup")},
 		Problems: []int{400, 404, 409}, Handle: a.lookup,
 	}}}
 }
@@ -159,8 +160,8 @@ func askServer(ctx context.Context, at netip.AddrPort, name string, kind uint16,
 	q := new(dnsmsg.Msg)
 	q.SetQuestion(name, kind)
 	q.SetEdns0(lookupSize, secure)
-	l := Lookup{Name: name, RecordType: dnsmsg.TypeToString[kind], Server: at.String(), Protocol: "udp", Flags: []string{}, Answers: []string{},
-		Authority: []string{}, Additional: []string{}}
+	l := Lookup{Name: name, RecordType: dnsmsg.TypeToString[kind], Server: at.String(), Protocol: "udp", Flags: []string{},
+		Answers: []string{}, Authority: []string{}, Additional: []string{}}
 	answer, took, err := exchange(ctx, l.Protocol, at, q)
 	overUDP := err
 	if err != nil || answer.Truncated {

@@ -17,7 +17,7 @@ import (
 type Configuration struct {
 	// Interfaces are the names of the interfaces whose clients are served without a relay. If there are none, these are the interfaces with
 	// an address of a served network.
-	Interfaces []string `json:"interfaces" about:"The interfaces whose clients are served without a relay. Empty: those with an address of a served network."`
+	Interfaces []string `json:"interfaces" about:"The interfaces of clients without a relay. Empty: those of served networks."`
 	// Listen are the addresses and ports for relays and renewals; empty means port 67 of all addresses. Clients without a relay are served if
 	// a port is 67.
 	Listen []string `json:"listen" about:"Addresses and ports for relays and renewals. Empty: port 67 of all addresses."`

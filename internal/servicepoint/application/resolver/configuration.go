@@ -24,7 +24,7 @@ type Configuration struct {
 	// Recursion makes this machine resolve names; nil means that the upstreams do.
 	Recursion *Recursion `json:"recursion,omitempty" about:"Resolve names from the root instead of asking upstream servers."`
 	// Policy selects the upstream: sequential (the default; the first healthy one), random or round_robin.
-	Policy string `json:"policy" enum:"sequential|random|round_robin" about:"How an upstream server is selected. The default is sequential: the first healthy one."`
+	Policy string `json:"policy" enum:"sequential|random|round_robin" about:"How an upstream server is selected. Empty: sequential."`
 	// Allow are the prefixes of permitted clients; empty permits all.
 	Allow []string `json:"allow" about:"The prefixes of permitted clients. Empty permits all."`
 	Cache Cache    `json:"cache"`
