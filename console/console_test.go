@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"regexp"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/agenttest"
 
 	"github.com/chromedp/chromedp/kb"
 )
@@ -90,6 +92,7 @@ var one struct {
 }
 
 func TestMain(m *testing.M) {
+	agenttest.Application()
 	code := m.Run()
 	if one.b != nil {
 		one.b.Close()
@@ -114,7 +117,8 @@ func start(t *testing.T) *stage {
 	}
 	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master"})
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master",
+		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // where nobody listens: tests ask no name servers of others
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +262,9 @@ func (s *stage) paths() []string {
 		"/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
 		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests", "/ui/access", "/ui/access?tab=accessRights",
-		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
+		"/ui/all", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
+		"/ui/networks/" + network + "/tags", "/ui/zones/" + zone + "/tags", "/ui/zones/" + zone + "?tab=signing",
+		"/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
 
 // tabTo presses Tab until an element with the word has the focus, inside an element that matches within.

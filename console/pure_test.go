@@ -22,7 +22,7 @@ func TestPureParts(t *testing.T) {
 		t.Skip("node is not on the PATH")
 	}
 	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as pattern from "./pattern"`},
+		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
 			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs",
@@ -60,6 +60,11 @@ func TestPureParts(t *testing.T) {
 		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
 		"scattered": {`JSON.stringify([3, 4].map(n => parts.space.scattered(["10.0.0.64/26", "10.0.1.0-10.0.1.191", "10.1.0.0/24"].map(parts.space.parseSpan), n, 26)?.map(t => [t.gap, parts.space.span(t.s)])))`,
 			`[[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.128/26"]],[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.64/26"],[1,"10.0.1.128/26"]]]`},
+		"DS records": {`JSON.stringify([["x. 60 IN DS 7 13 2 ab cd"], ["x. 60 IN DS 7 13 2 ABCD", "x. 60 IN DS 8 13 2 ABCD"], [], ["x. 60 IN DS 8 13 2 EE"]]` +
+			`.map(found => parts.ds.compareDS(["x.\t3600\tIN\tDS\t7 13 2 ABCD"], found).state))`, `["OK","WARNING","WARNING","ERROR"]`},
+		"a JSON schema as fields": {`JSON.stringify(parts.form.fieldOf("listen", {type: "array", items: {type: "object", properties: {tls: {type: "boolean"}, ` +
+			`port: {anyOf: [{type: "integer"}, {type: "null"}]}, address: {type: "string", description: "d"}}}}))`,
+			`{"n":"listen","k":"list","i":{"n":"listen","k":"object","m":[{"n":"address","d":"d","k":"text"},{"n":"port","k":"number"},{"n":"tls","k":"yes"}]}}`},
 		"too many": {`JSON.stringify(parts.space.scattered([parts.space.parseSpan("10.0.0.0/26")], 2, 26))`, `null`},
 		"RFC 5952": {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
 		"filters": {`JSON.stringify([["10.3.4.0/24", "address"], ["10.3.4.0/24", "range"], ["10.3.4.7", "range"], ["10.3.4", "address"],

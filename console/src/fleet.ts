@@ -38,3 +38,15 @@ export interface Point {
   }[]
   applications: Application[]
 }
+
+/** Reports whether an application does not work. */
+export function isBroken(a: Application) {
+  return a.status === "UNHEALTHY" || a.status === "DEPLOY_FAILED"
+}
+
+/** Returns the state to show: a lost connection and a broken application take precedence over a healthy status. */
+export function stateOf(p: Point) {
+  if (p.status !== "HEALTHY") return p.status
+  if (p.connectionStatus === "NOT_CONNECTED") return "NOT_CONNECTED"
+  return p.applications.some(isBroken) ? "APPLICATION_UNHEALTHY" : p.status
+}

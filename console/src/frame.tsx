@@ -7,6 +7,7 @@ import { Icon } from "./icons"
 import { state } from "./live"
 import { usePending } from "./parts/approvals"
 import { Button, Dialog, toast } from "./parts/basics"
+import { Password } from "./parts/password"
 import { Search, searching } from "./parts/search"
 import { useDenied } from "./rights"
 import { go, mayLeave, place } from "./router"
@@ -244,7 +245,8 @@ function useTheme() {
 }
 
 function Account() {
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState(false),
+    [password, setPassword] = useState(false)
   return (
     <>
       <button class="plain account" aria-label={"Account of " + session.value?.user.name} onClick={() => setOpen(true)}>
@@ -289,6 +291,14 @@ function Account() {
               My tokens
             </a>
             <Button
+              onClick={() => {
+                setOpen(false)
+                setPassword(true)
+              }}
+            >
+              Change password
+            </Button>
+            <Button
               icon="log-out"
               onClick={() => {
                 if (mayLeave() && (!stagedCount.value || confirm("Signing out discards your change list. Sign out?")))
@@ -300,6 +310,7 @@ function Account() {
           </div>
         </Dialog>
       )}
+      {password && <Password close={() => setPassword(false)} />}
     </>
   )
 }

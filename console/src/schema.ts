@@ -13,6 +13,8 @@ export interface FieldSchema {
   k: "text" | "date" | "time" | "number" | "yes" | "ref" | "list" | "object"
   e?: string[]
   x?: boolean
+  /** The text may have several lines. */
+  l?: boolean
   d?: string
   r?: boolean
   w?: boolean

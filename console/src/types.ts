@@ -134,6 +134,20 @@ export type AuditDataSettings = {
   userDefinedFields: any
 }
 
+/**  */
+export type BackupRehearsal = {
+  id: number
+  type: "BackupRehearsal"
+  name: string | null
+  _links?: Links
+  backup: number
+  completionDateTime: any
+  message: string
+  rows: number
+  startDateTime: any
+  state: "NONE" | "RUNNING" | "PASSED" | "FAILED"
+}
+
 /** Configuration is the top of the address and name hierarchy. Configurations are independent of each other: their address space and names do not conflict. */
 export type Configuration = {
   id: number
@@ -987,6 +1001,24 @@ export type DiscoveredVLAN = {
   vlanId: number | null
 }
 
+/**  */
+export type DnsLookup = {
+  id: number
+  type: "DnsLookup"
+  name: string | null
+  _links?: Links
+  additional: any[]
+  answers: any[]
+  authority: any[]
+  flags: any[]
+  milliseconds: number
+  protocol: "udp" | "tcp"
+  reason: string
+  recordType: string
+  server: string
+  status: string
+}
+
 /** ENUMNumberZone is a telephone number, or a prefix of numbers, below an ENUM zone. The name consists of its digits in reverse order. */
 export type ENUMNumberZone = {
   id: number
@@ -1211,7 +1243,7 @@ export type HAServer = {
   passiveServer?: Ref
   password?: string | null
   privateAddress: string | null
-  profile: "ADONIS_XMB4" | "ADONIS_XMB3" | "ADONIS_XMB2" | "OTHER_DNS_SERVER" | "AFILIAS_DNS_SERVER" | "ADONIS_800" | "ADONIS_1200" | "ADONIS_1900" | "ADONIS_1950" | "DNS_DHCP_SERVER_20" | "DNS_DHCP_SERVER_45" | "DNS_DHCP_SERVER_60" | "DNS_DHCP_SERVER_100" | "DNS_DHCP_SERVER_100_D" | "LTM" | "GTM" | "DNS_DHCP_GEN4_7000" | "DNS_DHCP_GEN4_5000" | "DNS_DHCP_GEN4_4000" | "DNS_DHCP_GEN4_2000" | "CLOUD_DNS_SERVER" | null
+  profile: "ADONIS_XMB4" | "ADONIS_XMB3" | "ADONIS_XMB2" | "OTHER_DNS_SERVER" | "AFILIAS_DNS_SERVER" | "ADONIS_800" | "ADONIS_1200" | "ADONIS_1900" | "ADONIS_1950" | "DNS_DHCP_SERVER_20" | "DNS_DHCP_SERVER_45" | "DNS_DHCP_SERVER_60" | "DNS_DHCP_SERVER_100" | "DNS_DHCP_SERVER_100_D" | "LTM" | "GTM" | "DNS_DHCP_GEN4_7000" | "DNS_DHCP_GEN4_5000" | "DNS_DHCP_GEN4_4000" | "DNS_DHCP_GEN4_2000" | "CLOUD_DNS_SERVER" | "PORTOLAN_SERVICE_POINT" | null
   selfIpAddress: string | null
   serverGroup: Ref | null
   servicePoint: string | null
@@ -2793,7 +2825,7 @@ export type Server = {
   overrideConfigurationLevelDnsValidation: boolean
   password?: string | null
   privateAddress: string | null
-  profile: "ADONIS_XMB4" | "ADONIS_XMB3" | "ADONIS_XMB2" | "OTHER_DNS_SERVER" | "AFILIAS_DNS_SERVER" | "ADONIS_800" | "ADONIS_1200" | "ADONIS_1900" | "ADONIS_1950" | "DNS_DHCP_SERVER_20" | "DNS_DHCP_SERVER_45" | "DNS_DHCP_SERVER_60" | "DNS_DHCP_SERVER_100" | "DNS_DHCP_SERVER_100_D" | "LTM" | "GTM" | "DNS_DHCP_GEN4_7000" | "DNS_DHCP_GEN4_5000" | "DNS_DHCP_GEN4_4000" | "DNS_DHCP_GEN4_2000" | "CLOUD_DNS_SERVER"
+  profile: "ADONIS_XMB4" | "ADONIS_XMB3" | "ADONIS_XMB2" | "OTHER_DNS_SERVER" | "AFILIAS_DNS_SERVER" | "ADONIS_800" | "ADONIS_1200" | "ADONIS_1900" | "ADONIS_1950" | "DNS_DHCP_SERVER_20" | "DNS_DHCP_SERVER_45" | "DNS_DHCP_SERVER_60" | "DNS_DHCP_SERVER_100" | "DNS_DHCP_SERVER_100_D" | "LTM" | "GTM" | "DNS_DHCP_GEN4_7000" | "DNS_DHCP_GEN4_5000" | "DNS_DHCP_GEN4_4000" | "DNS_DHCP_GEN4_2000" | "CLOUD_DNS_SERVER" | "PORTOLAN_SERVICE_POINT"
   selfIpAddress: string | null
   serverGroup: Ref | null
   servicePoint: string | null

@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
-import { choice, Field } from "./basics"
+import { Field } from "./basics"
+import { choiceName, isWeak, SecretInput } from "./choices"
 import { InterfacesInput, PointInput } from "./interfaces"
 import { AnotherField, formField, useDefinitions } from "./userfields"
 
@@ -15,7 +16,7 @@ export function fieldName(name: string) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
-    .replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan)\b/g, m => m.toUpperCase())
+    .replace(/\b(ttl|tls|http|https|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan)\b/g, m => m.toUpperCase())
     .replace(/^./, c => c.toUpperCase())
 }
 
@@ -69,9 +70,12 @@ export function FieldInput({
   of?: string
 }) {
   const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
+  const weak = isWeak(value)
+    ? "This algorithm is weak: validators may reject it. Choose ECDSAP256SHA256 and SHA256."
+    : undefined
   const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // each member shows its own error
   return (
-    <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
+    <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : (faultOf(problem, field.n) ?? weak)}>
       {(id, described) => {
         const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
         if (field.e && field.x)
@@ -99,7 +103,7 @@ export function FieldInput({
               {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}
               {field.e.map(v => (
                 <option key={v} value={v}>
-                  {field.n === "recordType" || field.n === "profile" ? v : choice(v)}
+                  {choiceName(v, field.n)}
                 </option>
               ))}
             </select>
@@ -160,6 +164,17 @@ export function FieldInput({
           default:
             return field.n === "servicePoint" ? (
               <PointInput attributes={common} value={value} set={set} />
+            ) : field.l ? (
+              <textarea
+                {...common}
+                class="mono"
+                rows={4}
+                spellcheck={false}
+                value={value ?? ""}
+                onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)}
+              />
+            ) : of === "Webhook" && field.n === "secret" ? (
+              <SecretInput attributes={common} value={value} set={set} />
             ) : (
               <input
                 {...common}

@@ -81,21 +81,26 @@ export function InterfacesInput({
               )}
             </>
           ) : (
-            <>
-              <input
-                aria-label={name("Name", i)}
-                placeholder="eth0"
-                value={x.name ?? ""}
-                onInput={e => change(i, { name: e.currentTarget.value })}
-              />
-              <input
-                aria-label={name("Address", i)}
-                class="mono"
-                placeholder="10.0.0.53"
-                value={x.managementAddress ?? ""}
-                onInput={e => change(i, { managementAddress: e.currentTarget.value })}
-              />
-            </>
+            <div class="members">
+              <label>
+                {list.length > 1 ? name("Host name", i) : "Host name"}
+                <input
+                  class="mono"
+                  placeholder="ns1.example.net"
+                  value={x.name ?? ""}
+                  onInput={e => change(i, { name: e.currentTarget.value })}
+                />
+              </label>
+              <label>
+                {list.length > 1 ? name("Address", i) : "Address"}
+                <input
+                  class="mono"
+                  placeholder="10.0.0.53"
+                  value={x.managementAddress ?? ""}
+                  onInput={e => change(i, { managementAddress: e.currentTarget.value })}
+                />
+              </label>
+            </div>
           )}
           <button
             type="button"

@@ -4,13 +4,17 @@ import { useEffect, useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
 import { problemOf } from "../data"
 import type { Application, Point } from "../fleet"
+import { withoutEmpty } from "../jsonform"
+import { ConfigurationForm, useKinds } from "./appform"
 import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
+import type { Values } from "./form"
 
 /** A dialog that sends its request when the user presses its button. It shows the error of a refused request. */
 function Ask({
   title,
   word,
   danger,
+  wide,
   send,
   close,
   children,
@@ -18,6 +22,7 @@ function Ask({
   title: string
   word: string
   danger?: boolean
+  wide?: boolean
   send: () => Promise<unknown>
   close: () => void
   children: (problem: Problem | undefined) => ComponentChildren
@@ -35,7 +40,7 @@ function Ask({
     setBusy(false)
   }
   return (
-    <Dialog title={title} close={close}>
+    <Dialog title={title} close={close} wide={wide}>
       <form onSubmit={submit}>
         {problem && <Trouble problem={problem} />}
         {children(problem)}
@@ -48,15 +53,6 @@ function Ask({
       </form>
     </Dialog>
   )
-}
-
-/** Parses typed JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new Error("The configuration is not valid JSON.")
-  }
 }
 
 /** Parses typed labels, one per line: site=North Pier. */
@@ -198,7 +194,9 @@ export function ChangeApplication({
   const at = `${path}/applications/${a.id}`,
     [was, setWas] = useState<Whole>(),
     [problem, setProblem] = useState<Problem>()
-  const [text, setText] = useState(""),
+  const kinds = useKinds(path),
+    kind = kinds.data?.data.find(k => k.name === a.name)
+  const [value, setValue] = useState<Values>({}),
     [memory, setMemory] = useState(""),
     [processor, setProcessor] = useState(""),
     [anycast, setAnycast] = useState("")
@@ -206,7 +204,7 @@ export function ChangeApplication({
     get<Whole>(at).then(
       w => {
         setWas(w)
-        setText(JSON.stringify(w.configuration, null, 1))
+        setValue(w.configuration as Values)
         setMemory(w.limits?.memoryMiB ? String(w.limits.memoryMiB) : "")
         setProcessor(w.limits?.cpuPercent ? String(w.limits.cpuPercent) : "")
         setAnycast(w.anycastIPAddress.map(x => x.ipAddress).join(" "))
@@ -214,14 +212,14 @@ export function ChangeApplication({
       e => setProblem(problemOf(e)),
     )
   }, [])
-  if (!was)
+  if (!was || !kind)
     return (
       <Dialog title={"Change " + a.name} close={close}>
-        {problem ? <Trouble problem={problem} /> : <Loading />}
+        {problem || kinds.problem ? <Trouble problem={(problem ?? kinds.problem)!} /> : <Loading />}
       </Dialog>
     )
   const send = async () => {
-    const configuration = parsed(text),
+    const configuration = withoutEmpty(value),
       addresses = anycast.split(/[\s,]+/).filter(Boolean),
       same = addresses.join() === was.anycastIPAddress.map(x => x.ipAddress).join()
     const limits = {
@@ -241,25 +239,10 @@ export function ChangeApplication({
     done()
   }
   return (
-    <Ask title={"Change " + a.name} word="Save" send={send} close={close}>
+    <Ask title={"Change " + a.name} word="Save" wide send={send} close={close}>
       {problem => (
         <>
-          <Field
-            label="Configuration"
-            hint="JSON. docs/operate.md describes the settings of each application."
-            wrong={problem?.fields?.some(f => f.startsWith("configuration")) ? problem.message : undefined}
-          >
-            {(id, d) => (
-              <textarea
-                id={id}
-                aria-describedby={d}
-                class="mono"
-                rows={Math.min(16, text.split("\n").length + 1)}
-                value={text}
-                onInput={e => setText(e.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <ConfigurationForm schema={kind.schema} value={value} set={setValue} problem={problem} />
           <div class="fields">
             <Field label="Memory, MiB" hint="Empty: 512.">
               {(id, d) => (

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { call, get, query, unattended, type Problem } from "../api"
 import { problemOf } from "../data"
-import type { Application, Point } from "../fleet"
+import { isBroken, stateOf, type Application, type Point } from "../fleet"
 import { session } from "../session"
 import { Icon } from "../icons"
 import {
@@ -20,6 +20,7 @@ import {
   When,
   words,
 } from "../parts/basics"
+import { DeployApplication } from "../parts/appform"
 import { Figures } from "../parts/chart"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
@@ -29,7 +30,7 @@ import { go, place, setQuery } from "../router"
 const base = "/user/api/v1/fleetInstances"
 
 /** Polls while the page is visible. The change feed does not report states of the fleet. */
-function usePolled<T>(
+export function usePolled<T>(
   key: string,
   read: (signal: AbortSignal) => Promise<T>,
   every: number,
@@ -84,11 +85,6 @@ function fleetFilter(find: string): Record<string, string> {
   return value.length ? { label: name + ":" + value.join("=") } : { nameContains: find }
 }
 
-/** Returns the state to show. A lost connection takes precedence over a healthy status. */
-function stateOf(p: Point) {
-  return p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status
-}
-
 export function Fleet() {
   const q = place.value.query,
     only = q.get("status") ?? "",
@@ -97,7 +93,14 @@ export function Fleet() {
   const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
-  const list = (data ?? []).filter(p => !only || stateOf(p) === only)
+  const trouble = q.get("trouble") ?? "",
+    update = q.get("update") ?? ""
+  const list = (data ?? []).filter(
+    p =>
+      (!only || stateOf(p) === only) &&
+      (!update || p.updateStatus === update) &&
+      (!trouble || p.applications.some(a => a.name === trouble && isBroken(a))),
+  )
   return (
     <>
       <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>
@@ -130,6 +133,12 @@ export function Fleet() {
               placeholder="name or label, such as site=oslo"
               of={text => text.trim()}
             />
+            {(trouble || update) && (
+              <>
+                <span class="muted">{trouble ? trouble + " is not healthy" : words(update)}</span>
+                <Button onClick={() => setQuery({ trouble: null, update: null })}>Show all</Button>
+              </>
+            )}
           </div>
           {problem && <Trouble problem={problem} retry={reload} />}
           {!data ? (
@@ -519,7 +528,7 @@ export function ServicePoint({ id }: { id: string }) {
         </section>
       </div>
       {act?.what === "change" && <ChangePoint p={p} path={path} close={close} done={reload} />}
-      {act?.what === "deploy" && <DeployApplication path={path} close={close} done={reload} />}
+      {act?.what === "deploy" && <DeployApplication path={path} point={p.name} close={close} done={reload} />}
       {act?.what === "delete" && <DeletePoint p={p} path={path} close={close} />}
       {(act?.what === "registrationKey" || act?.what === "nodes") && (
         <NewKey p={p} path={path} what={act.what} close={close} done={reload} />
@@ -549,79 +558,6 @@ function Log({ path, name, close }: { path: string; name: string; close: () => v
           {data || "The log is empty."}
         </pre>
       )}
-    </Dialog>
-  )
-}
-
-/** The applications of a service point, each with an initial configuration. */
-const configurationsOf: Record<string, string> = {
-  "dns-resolver-service": '{\n "listen": [{"address": "127.0.0.1"}],\n "upstreams": [{"address": "198.51.100.1"}]\n}',
-  "dns-authoritative-service": '{\n "listen": [{"address": "127.0.0.1"}]\n}',
-  "http-probe-service":
-    '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}',
-}
-
-function DeployApplication({ path, close, done }: { path: string; close: () => void; done: () => void }) {
-  const [name, setName] = useState("dns-resolver-service"),
-    [text, setText] = useState(configurationsOf["dns-resolver-service"]),
-    [problem, setProblem] = useState<Problem>()
-  const submit = async (e: Event) => {
-    e.preventDefault()
-    let configuration: unknown
-    try {
-      configuration = JSON.parse(text)
-    } catch {
-      setProblem({ status: 400, code: "JsonParseError", message: "The configuration is not valid JSON." })
-      return
-    }
-    try {
-      await call("POST", path + "/applications", { name, configuration })
-      toast(`Deployment of ${name} started.`)
-      close()
-      done()
-    } catch (e) {
-      setProblem(problemOf(e))
-    }
-  }
-  return (
-    <Dialog title="Deploy an application" close={close}>
-      <form onSubmit={submit}>
-        {problem && <Trouble problem={problem} />}
-        <Field label="Application">
-          {id => (
-            <select
-              id={id}
-              value={name}
-              onChange={e => {
-                setName(e.currentTarget.value)
-                setText(configurationsOf[e.currentTarget.value])
-              }}
-            >
-              {Object.keys(configurationsOf).map(n => (
-                <option key={n}>{n}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Configuration" hint="JSON. docs/operate.md describes the settings of each application.">
-          {(id, d) => (
-            <textarea
-              id={id}
-              aria-describedby={d}
-              class="mono"
-              rows={6}
-              value={text}
-              onInput={e => setText(e.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <div class="buttons">
-          <button class="primary" type="submit">
-            Deploy
-          </button>
-          <Button onClick={close}>Cancel</Button>
-        </div>
-      </form>
     </Dialog>
   )
 }

@@ -9,8 +9,10 @@ import { AccessOf } from "../parts/access"
 import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
+import { AskServer } from "../parts/dig"
 import { Grant, mayGrant } from "../parts/grant"
 import { Grid, type Column } from "../parts/grid"
+import { defaultPolicy } from "../parts/dnssec"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
 import { Preview, shown } from "../parts/preview"
@@ -68,6 +70,11 @@ export function Everything() {
               {heading === "Users and access" && (
                 <li>
                   <a href="/ui/tokens">Tokens</a>
+                </li>
+              )}
+              {heading === "Manager" && (
+                <li>
+                  <a href="/ui/backups">Backups</a>
                 </li>
               )}
               {list.map(n => (
@@ -367,6 +374,7 @@ export function Table({
         <Create
           path={path}
           makes={c}
+          values={path === "signingPolicies" ? { ...defaultPolicy, name: undefined, type: undefined } : undefined}
           close={() => setCreating(false)}
           done={r => {
             rows.reload()
@@ -517,6 +525,40 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
   return table ? table : <Nowhere />
 }
 
+/** The lists of a resource that have no tab of their own: links to all of them, and the chosen one. */
+export function Further({
+  r,
+  collection,
+  below,
+  without = [],
+  may,
+}: {
+  r: Resource
+  collection: string
+  below: string
+  without?: string[]
+  may: May
+}) {
+  const c = useSchema()?.collections[collection],
+    lists = Object.keys(c?.b ?? {})
+      .filter(n => c!.b![n].m?.includes("G") && !without.includes(n) && n !== "transactions")
+      .map((n): [string, string] => [n, collectionName(n)])
+      .concat(without.includes("transactions") ? [] : [["transactions", "History"]])
+      .sort((a, b) => a[1].localeCompare(b[1]))
+  return (
+    <>
+      <nav class="further" aria-label="More lists">
+        {lists.map(([n, label]) => (
+          <a key={n} href={`/ui/${collection}/${r.id}/${n}`} aria-current={n === below ? "page" : undefined}>
+            {label}
+          </a>
+        ))}
+      </nav>
+      <Below r={r} collection={collection} what={below} may={may} />
+    </>
+  )
+}
+
 /** The collections whose DHCP options are shown with their inheritance. */
 const withDHCP = ["configurations", "blocks", "networks", "ranges", "addresses"]
 
@@ -587,7 +629,15 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
         </p>
       )}
       {!below ? (
-        <Fields r={r} />
+        <>
+          <Fields r={r} />
+          {collection === "servers" && r.servicePoint && (
+            <section class="card">
+              <h2>Ask this server</h2>
+              <AskServer server={r.id} />
+            </section>
+          )}
+        </>
       ) : below === "access" && r.type === "User" ? (
         <AccessOf user={r.id} />
       ) : (

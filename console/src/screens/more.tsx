@@ -13,10 +13,13 @@ import { Find } from "./find"
 import { Fleet, ServicePoint } from "./fleet"
 import { CollectionPage, Everything, Nowhere, ResourcePage } from "./generic"
 import { Names, ZonePage } from "./names"
-import { AddressPage, NetworkPage, ofNetwork } from "./network"
+import { AddressPage, NetworkPage } from "./network"
+import { Backups } from "./backups"
 import { Servers } from "./servers"
+import { Setup } from "./setup"
 import { BlockPage, Space } from "./space"
 import { StagedChanges } from "./staged"
+import { StatusPage } from "./status"
 import { Tokens } from "./tokens"
 import { VLANs } from "./vlans"
 
@@ -54,6 +57,12 @@ export function Screen() {
         return <DHCP />
       case "fleet":
         return <Fleet />
+      case "setup":
+        return <Setup />
+      case "status":
+        return <StatusPage />
+      case "backups":
+        return <Backups />
       case "transactions":
         return <Changes />
       case "workflowRequests":
@@ -75,15 +84,13 @@ export function Screen() {
     }
   if (first === "fleet") return <ServicePoint key={id} id={id} />
   if (!/^\d+$/.test(id)) return <Nowhere />
-  if (first === "networks" && (!below || ofNetwork.includes(below)))
-    return <NetworkPage key={id} id={id} below={below} />
-  if (first === "blocks" && (!below || below === "map")) return <BlockPage key={id} id={id} map={below === "map"} />
+  if (first === "networks") return <NetworkPage key={id} id={id} below={below} />
+  if (first === "blocks") return <BlockPage key={id} id={id} below={below} />
+  if (first === "zones") return <ZonePage key={id} id={id} below={below} />
   if (!below)
     switch (first) {
       case "addresses":
         return <AddressPage key={id} id={id} />
-      case "zones":
-        return <ZonePage key={id} id={id} />
       case "workflowRequests":
         return <RequestPage key={id} id={id} />
       case "transactions":

@@ -33,7 +33,7 @@ import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
 import type { Zone } from "../types"
-import { CollectionPage, Crumbs, Fields, Value } from "./generic"
+import { CollectionPage, Crumbs, Fields, Further, Value } from "./generic"
 import { Signing } from "./signing"
 
 export function Names() {
@@ -237,7 +237,7 @@ function NewZone({
 /** The maximum number of records that are shown as text. */
 const mostAsText = 5000
 
-export function ZonePage({ id }: { id: string }) {
+export function ZonePage({ id, below }: { id: string; below?: string }) {
   const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
   const q = place.value.query,
     tab = q.get("tab") ?? "",
@@ -288,14 +288,28 @@ export function ZonePage({ id }: { id: string }) {
           ["zones", "Zones below"],
           ["checks", "Checks"],
           ["deployed", "Deployed"],
-          ...(z.signed ? [["signing", "Keys"] as [string, string]] : []),
+          ["signing", "DNSSEC"],
           ["fields", "All fields"],
           ["more", "More"],
         ]}
-        chosen={tab}
-        choose={k => (k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null }))}
+        chosen={below ? "more" : tab}
+        choose={k =>
+          k === "more"
+            ? go(`/ui/zones/${id}/deploymentRoles`)
+            : below
+              ? go(`/ui/zones/${id}` + query({ tab: k }))
+              : setQuery({ tab: k, filter: null })
+        }
       />
-      {tab === "text" ? (
+      {below ? (
+        <Further
+          r={z}
+          collection="zones"
+          below={below}
+          without={["resourceRecords", "zones", "deployments"]}
+          may={may}
+        />
+      ) : tab === "text" ? (
         <AsText z={z} />
       ) : tab === "zones" ? (
         <Below z={z} />
@@ -898,6 +912,15 @@ function Serving({ id }: { id: string }) {
 /** The deployments of a zone or a server, newest first. */
 export function Deployed({ path }: { path: string }) {
   const rows = useRows(path, { orderBy: "desc(id)" }, ["deployments"])
+  // The change feed does not report the progress of deployments.
+  const ends = (rows.total ?? 0) > 0 && !/^(PENDING|QUEUED|RUNNING)$/.test(rows.at(0)?.state ?? "QUEUED")
+  useEffect(() => {
+    if (ends) return
+    const timer = setInterval(() => {
+      if (!document.hidden) rows.reload()
+    }, 1000)
+    return () => clearInterval(timer)
+  }, [ends, rows.reload])
   return rows.problem ? (
     <Trouble problem={rows.problem} />
   ) : rows.total === undefined ? (

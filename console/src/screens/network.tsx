@@ -24,7 +24,7 @@ import { address, amount, parseAddress, parseSpan, size, span, usedOf, type Span
 import type { DHCPv4Lease, IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
 import { filterOf } from "../filter"
-import { Below, Crumbs, Fields, Value } from "./generic"
+import { Below, Crumbs, Fields, Further, Value } from "./generic"
 import { NetworkDHCP } from "./netdhcp"
 import { Doing, Menu } from "./space"
 
@@ -40,7 +40,7 @@ const parts: [below: string, label: string][] = [
   ["fields", "All fields"],
   ["transactions", "History"],
 ]
-export const ofNetwork = parts.map(([below]) => below)
+const ofNetwork = parts.map(([below]) => below)
 
 export function NetworkPage({ id, below = "" }: { id: string; below?: string }) {
   const {
@@ -136,7 +136,7 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
           ...parts.filter(([k]) => k !== "signing" || ("reverseZoneSigned" in r && r.reverseZoneSigned)),
           ["tags", "More"],
         ]}
-        chosen={below}
+        chosen={below && !ofNetwork.includes(below) ? "tags" : below}
         choose={k => go(k ? base + "/" + k : base)}
       />
       {below === "map" ? (
@@ -147,6 +147,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
         <Figures object={"networks/" + id} />
       ) : below === "fields" ? (
         <Fields r={r} />
+      ) : below && !ofNetwork.includes(below) ? (
+        <Further r={r} collection="networks" below={below} without={[...ofNetwork, "addresses"]} may={may} />
       ) : below ? (
         <Below r={r} collection="networks" what={below} may={may} />
       ) : (

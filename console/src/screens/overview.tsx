@@ -14,6 +14,8 @@ import { setPreference, usePreference } from "../preferences"
 import { place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { parseSpan, size, usedOf } from "../space"
+import { AlarmLine, type Alarm } from "../parts/alarm"
+import { stateOf } from "../fleet"
 import { LastChanges } from "./changes"
 import { useFleet } from "./fleet"
 import { useLast } from "./generic"
@@ -540,12 +542,6 @@ function Zones() {
   )
 }
 
-interface Alarm {
-  severity: string
-  what: string
-  do: string
-}
-
 /** The alarms of the manager with their remedies. Users without access to the status see events instead. */
 function Alarms() {
   const { data, problem, reload } = useStatus()
@@ -564,9 +560,7 @@ function Alarms() {
       ) : (
         <ul class="plain-list">
           {data.alarms.slice(0, 8).map(a => (
-            <li key={a.what}>
-              <State of={a.severity} /> {a.what} <span class="muted">{a.do}</span>
-            </li>
+            <AlarmLine key={a.what} a={a} />
           ))}
         </ul>
       )}
@@ -611,7 +605,7 @@ function Points() {
   const { data, problem } = useFleet(1500)
   const states = new Map<string, number>()
   for (const p of data ?? []) {
-    const s = p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status
+    const s = stateOf(p)
     states.set(s, (states.get(s) ?? 0) + 1)
   }
   return (
@@ -631,7 +625,9 @@ function Points() {
         <ul class="plain-list counts">
           {[...states].sort().map(([s, n]) => (
             <li key={s}>
-              <b class="num">{n}</b> <State of={s} />
+              <a href={"/ui/fleet?status=" + s}>
+                <b class="num">{n}</b> <State of={s} />
+              </a>
             </li>
           ))}
         </ul>

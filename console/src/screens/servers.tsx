@@ -1,15 +1,17 @@
 // Servers, their deployments and the progress of each.
 import { useState } from "preact/hooks"
-import { problemOf, useRows } from "../data"
-import type { Problem, Resource } from "../api"
+import { get, query, type Page, type Problem, type Resource } from "../api"
+import { problemOf, useData, useRows } from "../data"
+import { Icon } from "../icons"
 import { To } from "../links"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { choiceName } from "../parts/choices"
 import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
-import { configuration, configurations } from "../session"
+import { configuration, configurations, session } from "../session"
 import { useMay } from "../rights"
 import { change } from "../work"
 import { Nowhere, Table } from "./generic"
@@ -36,9 +38,15 @@ export function Servers() {
     <>
       <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>
         {may.add && (
-          <Button icon="plus" primary onClick={() => setMaking(true)}>
+          <Button icon="plus" onClick={() => setMaking(true)}>
             New server
           </Button>
+        )}
+        {session.value?.administrator && (
+          <a class="button primary" href="/ui/setup">
+            <Icon name="rocket" />
+            Set up a DNS server
+          </a>
         )}
       </Head>
       <Tabs
@@ -92,7 +100,8 @@ export function Servers() {
             open={s => go("/ui/servers/" + s.id)}
             empty={
               <Empty title="No servers yet.">
-                A server is a service point of the fleet, or a BIND that an agent manages.
+                A server is a service point of the fleet, or a BIND that an agent manages.{" "}
+                {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
               </Empty>
             }
             columns={[
@@ -109,7 +118,12 @@ export function Servers() {
                     <span class="muted">none</span>
                   ),
               },
-              { key: "profile", title: "Profile", minor: true, cell: s => <span class="muted cut">{s.profile}</span> },
+              {
+                key: "profile",
+                title: "Profile",
+                minor: true,
+                cell: s => <span class="muted cut">{choiceName(s.profile, "profile")}</span>,
+              },
               {
                 key: "deploy",
                 title: "",
@@ -131,6 +145,7 @@ export function Servers() {
           makes={schema?.collections.configurations?.b?.servers ?? { n: {} }}
           types={["Server"]}
           only={["name", "servicePoint", "profile"]}
+          values={{ profile: "PORTOLAN_SERVICE_POINT", interfaces: [{}] }}
           close={() => setMaking(false)}
           done={rows.reload}
         />
@@ -156,16 +171,26 @@ const typeNames: { [type: string]: string } = {
 }
 
 function Deploy({ s, close }: { s: Resource; close: () => void }) {
-  const [type, setType] = useState("FullDeployment"),
+  const [chosen, setType] = useState<string>(),
     [service, setService] = useState("DNS"),
     [problem, setProblem] = useState<Problem>()
+  // A deployment of the changes requires an earlier full deployment.
+  const path =
+      `servers/${s.id}/deployments` +
+      query({ filter: `type:'FullDeployment' and service:'${service}' and state:startsWith('COMPLETED')`, limit: 1 }),
+    before = useData<Page>(path, signal => get(path, { signal, quiet: true }), ["deployments"])
+  const deployed = (before.data?.data.length ?? 0) > 0,
+    types = typesOf[service],
+    type =
+      chosen && types.includes(chosen)
+        ? chosen
+        : deployed && types.includes("DifferentialDeployment")
+          ? "DifferentialDeployment"
+          : "FullDeployment"
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
-      const r = await change("Deployment queued.", "POST", `servers/${s.id}/deployments`, {
-        type: typesOf[service].includes(type) ? type : "FullDeployment",
-        service,
-      })
+      const r = await change("Deployment queued.", "POST", `servers/${s.id}/deployments`, { type, service })
       close()
       go(r.body?.id ? "/ui/deployments/" + r.body.id : "/ui/servers?tab=deployments")
     } catch (e) {
@@ -174,33 +199,44 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
   }
   return (
     <Dialog title={"Deploy to " + s.name} close={close}>
-      <form onSubmit={submit}>
-        {problem && <Trouble problem={problem} />}
-        <Field label="Service">
-          {id => (
-            <select id={id} value={service} onChange={e => setService(e.currentTarget.value)}>
-              {Object.keys(typesOf).map(one => (
-                <option value={one}>{one}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Deployment">
-          {id => (
-            <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>
-              {typesOf[service].map(one => (
-                <option value={one}>{typeNames[one]}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <div class="buttons">
-          <button class="primary" type="submit">
-            Deploy
-          </button>
-          <Button onClick={close}>Cancel</Button>
-        </div>
-      </form>
+      {before.loading && !before.data && !before.problem ? (
+        <Loading what="the deployments" />
+      ) : (
+        <form onSubmit={e => void submit(e)}>
+          {problem && <Trouble problem={problem} />}
+          <Field label="Service">
+            {id => (
+              <select id={id} value={service} onChange={e => setService(e.currentTarget.value)}>
+                {Object.keys(typesOf).map(one => (
+                  <option key={one} value={one}>
+                    {one}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field
+            label="Deployment"
+            hint={deployed ? undefined : `${s.name} has never been deployed: the first deployment is a full one.`}
+          >
+            {(id, d) => (
+              <select id={id} aria-describedby={d} value={type} onChange={e => setType(e.currentTarget.value)}>
+                {types.map(one => (
+                  <option key={one} value={one} disabled={one === "DifferentialDeployment" && !deployed}>
+                    {typeNames[one]}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <div class="buttons">
+            <button class="primary" type="submit">
+              Deploy
+            </button>
+            <Button onClick={close}>Cancel</Button>
+          </div>
+        </form>
+      )}
     </Dialog>
   )
 }

@@ -3,6 +3,9 @@ import { useEffect, useState } from "preact/hooks"
 import { get } from "../api"
 import { useData } from "../data"
 import { Button, Empty, Loading, State, Trouble, When } from "../parts/basics"
+import { isWeak } from "../parts/choices"
+import { Delegation, SignZone } from "../parts/dnssec"
+import { Icon } from "../icons"
 import { Preview } from "../parts/preview"
 import type { May } from "../rights"
 
@@ -53,22 +56,35 @@ export function Signing({ of, may }: { of: string; may: May }) {
     "deployments",
   ])
   const [asked, setAsked] = useState<{ key: Key; body: object; says: string } | null>(null)
+  const [signs, setSigns] = useState(false),
+    interval = data?.zones.some(z => z.keys.some(k => k.state === "GENERATED")) ? 2000 : 10_000
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) reload()
-    }, 10000)
+    }, interval)
     return () => clearInterval(timer)
-  }, [path])
+  }, [path, interval])
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the keys" />
   if (!data.signed || !data.zones.length)
     return (
       <Empty title={of.startsWith("zones/") ? "The zone is not signed." : "No reverse zone is signed."}>
-        {of.startsWith("zones/")
-          ? "Choose a signing policy with Change to sign the zone."
-          : "Choose a signing policy for the reverse zone to sign it."}
+        {of.startsWith("zones/") ? (
+          <>
+            <p>DNSSEC signatures let resolvers detect forged answers.</p>
+            {may.change && (
+              <Button primary icon="check" onClick={() => setSigns(true)}>
+                Sign this zone
+              </Button>
+            )}
+            {signs && <SignZone zone={of} close={() => setSigns(false)} done={reload} />}
+          </>
+        ) : (
+          "Choose a signing policy for the reverse zone to sign it."
+        )}
       </Empty>
     )
+  const weak = data.zones.flatMap(z => z.keys.filter(k => isWeak(k.algorithm)))
   return (
     <>
       <p class="summary muted">
@@ -78,6 +94,15 @@ export function Signing({ of, may }: { of: string; may: May }) {
           : "are not replaced automatically: keyAutoRegenerationEnabled of the configuration is false"}
         .
       </p>
+      {weak.length > 0 && (
+        <div class="box bad" role="alert">
+          <Icon name="triangle-alert" />
+          <p>
+            <strong>Weak algorithm {weak[0].algorithm}.</strong> Validators may reject its signatures. Sign the zone
+            with a policy that uses ECDSAP256SHA256.
+          </p>
+        </div>
+      )}
       {data.zones.map(zone => (
         <section key={zone.zone + zone.view}>
           {!of.startsWith("zones/") && (
@@ -91,6 +116,13 @@ export function Signing({ of, may }: { of: string; may: May }) {
               ? "The parent zone is managed here. Its DS records are updated automatically."
               : "The parent zone is managed elsewhere. Its operator adds the DS records by hand or from the CDS records of this zone."}
           </p>
+          {of.startsWith("zones/") && (
+            <Delegation
+              zone={of}
+              parentHere={zone.parentHere}
+              records={zone.keys.flatMap(k => (k.dsRecord ? [k.dsRecord] : []))}
+            />
+          )}
           <div class="cards">
             {zone.keys.map(k => (
               <section class="card" key={k.id}>

@@ -6,7 +6,7 @@ import { problemOf, useResource, type Rows } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
 import { onChanges } from "../live"
-import { Button, Dialog, Empty, Field, Head, Loading, number, Trouble, Use } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, number, Tabs, Trouble, Use } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
@@ -33,7 +33,7 @@ import {
   usedOf,
   type Span,
 } from "../space"
-import { Crumbs, Value } from "./generic"
+import { Below, Crumbs, Fields, Further, Value } from "./generic"
 
 /** The direct children of a block or a configuration. */
 export interface Children {
@@ -853,8 +853,19 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
   )
 }
 
+/** The tabs of a block: key and label. */
+const blockTabs: [below: string, label: string][] = [
+  ["", "Tree"],
+  ["map", "Map"],
+  ["deploymentOptions", "Options"],
+  ["deploymentRoles", "Roles"],
+  ["fields", "All fields"],
+  ["transactions", "History"],
+  ["tags", "More"],
+]
+
 /** The page of a block, as a tree or as a map. */
-export function BlockPage({ id, map }: { id: string; map: boolean }) {
+export function BlockPage({ id, below = "" }: { id: string; below?: string }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
   const [act, setAct] = useState<Act["act"] | null>(null),
     may = useMay("blocks/" + id)
@@ -876,10 +887,6 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
         kind={kind(r.type) + (r.name ? " · " + r.name : "")}
         crumbs={<Crumbs r={r} />}
       >
-        <a class="button" href={map ? "/ui/blocks/" + id : `/ui/blocks/${id}/map`}>
-          <Icon name={map ? "list-tree" : "map"} />
-          {map ? "Tree" : "Map"}
-        </a>
         <a class="button" href={"/ui/find?in=" + id}>
           <Icon name="locate-fixed" />
           Find space
@@ -905,13 +912,29 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
             {" "}
             · <span>{r.location.name}</span>
           </>
-        )}{" "}
-        · <a href={`/ui/blocks/${id}/fields`}>all fields</a>
+        )}
       </p>
-      {map ? (
+      <Tabs
+        tabs={blockTabs}
+        chosen={blockTabs.some(([k]) => k === below) ? below : "tags"}
+        choose={k => go(`/ui/blocks/${id}` + (k && "/" + k))}
+      />
+      {below === "map" ? (
         <SpaceMap key={id} collection="blocks" r={r} />
-      ) : (
+      ) : below === "" ? (
         <Tree key={id} root={"blocks/" + id} whole={r} may={may} />
+      ) : below === "fields" ? (
+        <Fields r={r} />
+      ) : blockTabs.some(([k]) => k === below && k !== "tags") ? (
+        <Below r={r} collection="blocks" what={below} may={may} />
+      ) : (
+        <Further
+          r={r}
+          collection="blocks"
+          below={below}
+          without={[...blockTabs.map(([k]) => k).filter(k => k !== "tags"), "blocks", "networks"]}
+          may={may}
+        />
       )}
       {act === "menu" && <Menu r={r} close={closed} pick={setAct} />}
       {act && act !== "menu" && (

@@ -199,6 +199,9 @@ func CountLabel(s string) (labels int) { return dns.CountLabel(s) }
 // Fqdn returns a name with its final dot.
 func Fqdn(s string) string { return dns.Fqdn(s) }
 
+// IsDomainName reports whether a text is a valid domain name, and returns the number of its labels.
+func IsDomainName(s string) (labels int, ok bool) { return dns.IsDomainName(s) }
+
 // IsDuplicate reports whether two records have the same owner, type, class and data.
 func IsDuplicate(r1 dns.RR, r2 dns.RR) bool { return dns.IsDuplicate(r1, r2) }
 

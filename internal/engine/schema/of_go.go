@@ -9,7 +9,7 @@ import (
 )
 
 // OfGo returns the JSON Schema of a Go type as encoding/json encodes it. Members with omitempty or omitzero are not required. The tag
-// `enum` lists the values of a text, separated by bars.
+// `enum` lists the values of a text, separated by bars, and `about` describes a member.
 func OfGo(t reflect.Type) map[string]any {
 	if t.Kind() == reflect.Pointer { // also of a time
 		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
@@ -21,6 +21,8 @@ func OfGo(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	}
 	switch t.Kind() {
+	case reflect.Interface:
+		return map[string]any{}
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": OfGo(t.Elem())}
 	case reflect.Slice:
@@ -49,6 +51,9 @@ func OfGo(t reflect.Type) map[string]any {
 		property := OfGo(f.Type)
 		if values := f.Tag.Get("enum"); values != "" {
 			property["enum"] = strings.Split(values, "|")
+		}
+		if about := f.Tag.Get("about"); about != "" {
+			property["description"] = about
 		}
 		properties[name] = property
 		if options != "omitempty" && options != "omitzero" {

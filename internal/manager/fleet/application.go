@@ -103,6 +103,11 @@ type ApplicationChange struct {
 
 // Deploy adds an application to a service point and returns its id.
 func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
+	if c.Configuration == nil || string(c.Configuration) == "{}" {
+		if c.Configuration, err = s.defaultConfiguration(ctx, servicePoint, *c.Name); err != nil {
+			return "", err
+		}
+	}
 	configuration, err := s.checkConfiguration(*c.Name, c.Configuration)
 	if err != nil {
 		return "", err

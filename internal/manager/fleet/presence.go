@@ -321,6 +321,8 @@ type Figures struct {
 	Updates      map[string]int64            `json:"updates"`
 	Rollouts     map[string]int64            `json:"rollouts"`
 	Applications map[string]map[string]int64 `json:"applications"`
+	// Troubled are the first service points with a problem, at most maxTroubled of each kind.
+	Troubled []Troubled `json:"troubled"`
 }
 
 // silences are the durations of silence that are counted. A service point that is silent for a day counts in the hour as well.
@@ -370,7 +372,10 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0").Scan(&f.Away); err != nil {
 			return err
 		}
-		return tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected)
+		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected); err != nil {
+			return err
+		}
+		return f.readTroubled(tx)
 	})
 }
 

@@ -51,6 +51,20 @@ func TestBackupSchedules(t *testing.T) {
 	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {
 		t.Error("the database does not say when it was backed up")
 	}
+	const rehearsal = "/api/v2/backupRehearsal"
+	if r := m.Want(200, "GET", rehearsal, ""); r.Text("state") != "NONE" {
+		t.Errorf("before the first rehearsal there is %s", r.Body)
+	}
+	m.Refused(404, "ResourceNotFound", "backups/1", "POST", rehearsal, `{"backup":1}`)
+	m.Refused(400, "InvalidResourceFieldValue", "backup", "POST", rehearsal, `{"backup":"x"}`)
+	m.Want(202, "POST", rehearsal, `{"backup":`+newest+`}`)
+	apitest.Eventually(t, "the backup is rehearsed", func() bool {
+		r := m.Want(200, "GET", rehearsal, "")
+		return r.Text("state") == "PASSED" && r.Text("backup") == newest && r.Text("rows") != "0"
+	})
+	if left, err := filepath.Glob(filepath.Join(m.options.Data, rehearsalDir+"*")); err != nil || len(left) > 0 {
+		t.Errorf("the rehearsal leaves %v (%v)", left, err)
+	}
 	m.Want(204, "DELETE", database+"/backups/"+newest, "")
 	apitest.Eventually(t, "its file is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "mine-*"))

@@ -18,6 +18,7 @@ import (
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/notify"
 	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
 )
@@ -58,7 +59,10 @@ func makeSchema(o store.Options) error {
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 
-func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
+func TestMain(m *testing.M) {
+	agenttest.Application()
+	os.Exit(apitest.Run(m))
+}
 
 const adminPassword = apitest.AdminPassword
 

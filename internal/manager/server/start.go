@@ -103,6 +103,8 @@ type Options struct {
 	Feeds string
 	// Probe reports whether an address responds; nil means ICMP.
 	Probe func(ctx context.Context, a netip.Addr) (bool, error)
+	// Resolver is the name server that checks of parent zones ask; the zero value means that of the system.
+	Resolver netip.AddrPort
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
 	// BackupEvery is the interval between automatic backups; 0 means that schedules apply. BackupKeep is the number of these backups to keep,
@@ -178,6 +180,7 @@ type Manager struct {
 	since      time.Time
 	statusKept remembered[Status]
 	spaceKept  remembered[SpaceStatus]
+	rehearsals rehearsals
 	// indexFault is the reason why an index of a user-defined field could not be created; nil without a failure.
 	indexFault atomic.Pointer[string]
 	servers    []*http.Server
@@ -221,7 +224,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		o.Backups = filepath.Join(o.Data, "backups")
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
-		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
+		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3),
+		rehearsals: rehearsals{wanted: make(chan string, 1)}}
 	m.chain = middleware.New(m.registry)
 	if err := m.openLogs(); err != nil {
 		return nil, err
@@ -270,7 +274,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.Last})
 	m.REST.SetCookie, m.REST.OfRequest = identity.SetCookie, identity.OfRequest
 	m.addressAPI = &addressapi.API{REST: m.REST, Address: m.Address, Identity: m.Identity, Sample: Status{}, Log: m.log,
-		Status: func(ctx context.Context) (any, error) { return m.status(ctx) }}
+		Status:     func(ctx context.Context) (any, error) { return m.status(ctx) },
+		NameServer: m.nameServerOf, Resolver: o.Resolver, Rehearse: m.rehearse, Rehearsal: m.rehearsal}
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.addressAPI.Caller(identity.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())
@@ -399,6 +404,7 @@ func (m *Manager) serve() error {
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
+	m.background.Go(func() { m.runRehearsals(ctx) })
 	if m.options.MemoryLimit > 0 { // this program controls the collector
 		m.background.Go(func() { returnMemory(ctx) })
 	}

@@ -5,12 +5,9 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +16,6 @@ import (
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/wire/checkin"
 )
 
 // Status is the state of a manager and its data. /api/v2/status returns it, portolan status prints it and /metrics exports it.
@@ -99,6 +95,14 @@ type Alarm struct {
 	// What describes the problem, Do the remedy.
 	What string `json:"what"`
 	Do   string `json:"do"`
+	// Links are the pages of the console that show or correct the problem.
+	Links []AlarmLink `json:"links"`
+}
+
+// AlarmLink is a page of the console.
+type AlarmLink struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
 }
 
 const (
@@ -274,103 +278,6 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 var certificateAdvice = map[string]string{"api": "write a new certificate to the file of --tls-cert; the manager reloads it automatically",
 	"check-in":  "restart the manager to create a new certificate",
 	"authority": "replace the authority before it expires; all service points must then enrol again (docs/operate.md)"}
-
-// alarms returns the problems in the status that need action, the most severe first.
-func (s *Status) alarms(now time.Time) []Alarm {
-	all := []Alarm{}
-	add := func(severity, what, do string) { all = append(all, Alarm{severity, what, do}) }
-	for _, c := range s.Certificates {
-		left, do := c.NotAfter.Sub(now), certificateAdvice[c.Name]
-		switch {
-		case left < 0:
-			add(critical, fmt.Sprintf("the certificate %s expired on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
-		case left < certificateSoon && !c.Renewed:
-			add(warning, fmt.Sprintf("the certificate %s expires on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
-		}
-	}
-	if f := Sealing(s.MasterKey); f.Do != "" {
-		add(warning, f.Is, f.Do)
-	}
-	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
-		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
-			"free disk space, or move the directory; changes are refused when the disk is full")
-	}
-	switch s.Database.Condition {
-	case store.Full:
-		add(critical, "the disk of the database is full: changes are refused",
-			"free disk space (docs/troubleshoot.md); the manager then resumes automatically")
-	case store.Damaged:
-		add(critical, "the database is damaged", "portolan check names the tables; recover the database as in docs/troubleshoot.md")
-	case store.Away:
-		add(critical, "the database is unreachable", "check the database server and the network to it")
-	}
-	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
-		add(warning, fmt.Sprintf("the write-ahead log of the database has %d MiB", *s.Database.LogBytes>>20),
-			"a long read prevents its truncation: find a list or a backup that does not end")
-	}
-	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
-		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
-			"check its replication; lists are read from the database meanwhile")
-	}
-	if s.Indexes.Missing > 0 && s.Indexes.Fault != "" {
-		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be created: %s", s.Indexes.Missing, s.Indexes.Fault),
-			"correct the cause, or set indexed to false; the manager retries automatically. Filters by these fields scan all resources meanwhile")
-	}
-	switch b := s.Backups; {
-	case b.Schedules == 0:
-		add(warning, "no backups are configured", "start the manager with --backup-every 24h, or create a schedule (docs/operate.md)")
-	case b.Due != nil && now.Sub(*b.Due) > lateBackup:
-		last := "no backup was made yet"
-		if b.Last != nil {
-			last = "the last backup was made on " + b.Last.Format(time.DateTime)
-		}
-		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
-			"portolan list events --filter category=DATABASE_MAINTENANCE shows the reason")
-	}
-	if s.Backups.UploadFault != "" {
-		add(warning, "backups could not be uploaded to another machine: "+s.Backups.UploadFault,
-			"correct the remote settings of the schedule, or repair that machine. The manager retries every five minutes (docs/operate.md)")
-	}
-	if n := s.Fleet.Away; n > 0 {
-		add(warning, fmt.Sprintf("%d service points are not connected", n),
-			"portolan fleet list --filter connectionStatus=NOT_CONNECTED lists them; check their machines, and their network path to the "+
-				"check-in listener")
-	}
-	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
-		add(warning, fmt.Sprintf("%d service points are %s", n, fleet.Unhealthy),
-			"portolan fleet list --filter status="+fleet.Unhealthy+" lists them, portolan fleet events NAME shows the reason")
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
-		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
-			if n := s.Fleet.Applications[name][status]; n > 0 {
-				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+
-					name+" --filter applicationStatus="+status+" lists their service points, portolan fleet applications NAME "+
-					"shows the reason, portolan fleet logs NAME "+name+" shows the log")
-			}
-		}
-	}
-	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
-		add(warning, fmt.Sprintf("updates of %d service points failed", n), "portolan fleet list --filter updateStatus="+checkin.UpdateFailed+
-			" lists them, portolan fleet show NAME shows the reason; portolan fleet update NAME VERSION tries again")
-	}
-	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
-		add(warning, fmt.Sprintf("%d rollouts have halted", n),
-			"portolan rollout list shows the reason; portolan rollout resume ID resumes a rollout, portolan rollout take-back ID rolls it back")
-	}
-	total, names := int64(0), []string{}
-	for _, n := range s.Space.NearlyFull {
-		total += n
-	}
-	for _, f := range s.Space.Fullest[:min(3, len(s.Space.Fullest))] {
-		names = append(names, f.Range)
-	}
-	if total > 0 {
-		add(warning, fmt.Sprintf("%d networks are %d%% full or more: %s", total, s.Space.Mark, strings.Join(names, ", ")),
-			"release unused addresses, or assign a larger network: portolan next blocks/... --size /LENGTH")
-	}
-	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
-	return all
-}
 
 // freeBytes returns the disk space in dir that is available to the user of the manager; nil if dir is empty.
 func freeBytes(dir string) (*int64, error) {

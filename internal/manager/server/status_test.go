@@ -88,19 +88,21 @@ func TestAlarms(t *testing.T) {
 			s.Backups.Last, s.Backups.Due = nil, &old
 		},
 		"WARNING 2 service points are not connected": func(s *Status) { s.Fleet.Away = 2 },
-		"WARNING 1 service points are UNHEALTHY": func(s *Status) {
+		"WARNING buoy is unhealthy": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
+			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY"}}
 		},
 		"WARNING 1 indexes of user-defined fields could not be created: no room": func(s *Status) {
 			s.Indexes = IndexStatus{Missing: 1, Fault: "no room"}
 		},
-		"WARNING 1 of the applications dns are UNHEALTHY": func(s *Status) {
-			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 1}}
+		"WARNING dns is unhealthy on buoy and 1 more": func(s *Status) {
+			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 2}}
+			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY", Application: "dns"}}
 		},
-		"WARNING 2 of the applications dns are DEPLOY_FAILED": func(s *Status) {
+		"WARNING dns could not be deployed on 2 service points": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"DEPLOY_FAILED": 2}}
 		},
-		"WARNING updates of 3 service points failed": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
+		"WARNING the update failed on 3 service points": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
 		"WARNING encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets": func(s *Status) {
 			s.MasterKey = false
 		},

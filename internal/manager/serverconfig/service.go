@@ -392,7 +392,7 @@ func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 
 // createServices creates the services of a new server; a foreign server has none.
 func createServices(c *resource.Change, x *Server) error {
-	if x.Profile == IsOtherServer {
+	if x.Profile == IsOtherServer || x.Profile == isServicePoint {
 		return nil
 	}
 	for _, t := range c.API.Collection("services").Types {

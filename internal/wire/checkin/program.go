@@ -1,6 +1,9 @@
 package checkin
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/netip"
+)
 
 // Names of applications that managers and service points treat specially.
 const (
@@ -32,6 +35,17 @@ type Program struct {
 	// Provides returns the capabilities of the application with the given engine; an empty engine means that the application answers
 	// itself. It may be nil.
 	Provides func(engine string) []Capability
+	// Sample is an empty configuration, a struct. The schema of configurations is derived from its type.
+	Sample any
+	// Default returns the configuration of an application that is deployed without one. It may be nil.
+	Default func(h Host) any
+}
+
+// Host describes the machine of a service point, for default configurations.
+type Host struct {
+	// Free are addresses of the machine at which port 53 is not in use by another application, the primary address first. NameServers are
+	// the servers that the machine itself asks.
+	Free, NameServers []netip.Addr
 }
 
 // Capability is a capability of an application that determines the content a manager publishes to it.

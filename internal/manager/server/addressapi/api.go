@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"portolan/internal/engine/published"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
+	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/figures"
@@ -34,17 +36,24 @@ type API struct {
 	trends           trends
 	// Sample is a value of the type that Status returns.
 	Sample any
-	Log    *slog.Logger
+	// NameServer returns the address and port at which a server answers DNS queries.
+	NameServer func(ctx context.Context, server *store.Resource) (netip.AddrPort, error)
+	// Resolver is the name server for look-ups of the manager itself; the zero value means that of the system.
+	Resolver netip.AddrPort
+	// Rehearse starts the rehearsal of a backup, Rehearsal returns the running or last one.
+	Rehearse  func(row *store.Resource) error
+	Rehearsal func() Rehearsal
+	Log       *slog.Logger
 }
 
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
-		Paths: append(append(a.tokenPaths(), a.preferencePaths()...), a.statusPath(), a.explanationPath(), a.figuresDeclaration(),
-			a.forecastDeclaration()),
+		Paths: slices.Concat(a.tokenPaths(), a.preferencePaths(), []family.Path{a.statusPath(), a.explanationPath(), a.figuresDeclaration(),
+			a.forecastDeclaration(), a.lookupDeclaration(), a.rehearsalDeclaration()}),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
 			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}, "Figures": Figures{},
-			"SpaceForecast": SpaceForecast{}}}
+			"SpaceForecast": SpaceForecast{}, "DnsLookup": Lookup{}, "BackupRehearsal": Rehearsal{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -116,7 +125,8 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
-	if slices.Contains([]string{statusPath, explainPath, tokensPath, preferencesPath, figuresPath, forecastPath}, at) {
+	if slices.Contains([]string{statusPath, explainPath, lookupPath, rehearsalPath, tokensPath, preferencesPath, figuresPath,
+		forecastPath}, at) {
 		return true
 	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")

@@ -38,8 +38,9 @@ func (a *API) applicationPaths() []family.Path {
 			Problems: []int{404}, Handle: a.listApplications,
 		}, {
 			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Deploy an application to a service point (Portolan extension)",
-			Access:      a.changing(),
-			Description: "The service point is notified at once. The application's status shows the progress.",
+			Access: a.changing(),
+			Description: "The service point is notified at once. The application's status shows the progress. Without a configuration the " +
+				"application gets its default on this service point (see applicationKinds).",
 			Body: &family.Body{Within: rest.ReportBody,
 				Schema: family.Object(members(family.Schema{"name": family.Text(), "version": family.Text()}), "name"),
 				Example: family.Schema{"name": "http-probe-service",
@@ -47,6 +48,14 @@ func (a *API) applicationPaths() []family.Path {
 			Success: family.Success{Status: http.StatusAccepted, Description: "Accepted.",
 				Schema: family.Object(family.Schema{"id": family.Text()}, "id")},
 			Problems: []int{403, 404, 409}, Handle: a.deployApplication,
+		}}},
+		{Pattern: instancesPath + "/{id}/applicationKinds", Parameters: id, Operations: []family.Operation{{
+			Method: http.MethodGet, ID: "listFleetApplicationKinds",
+			Summary: "List the applications that a service point can run (Portolan extension)",
+			Access:  a.reading(), Description: "Returns the JSON schema of the configuration of each, and the configuration that it gets " +
+				"by default on this service point.",
+			Success:  family.Success{Status: http.StatusOK, Description: "The applications.", Schema: family.DataOf("FleetApplicationKind")},
+			Problems: []int{404}, Handle: a.listKinds,
 		}}},
 		{Pattern: applications + "/{application}", Parameters: both, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "getFleetApplication", Summary: "Fetch one of the applications of a service point (Portolan extension)",
@@ -87,6 +96,18 @@ func (a *API) listApplications(w http.ResponseWriter, r *family.Request) error {
 	}
 	family.WriteJSON(w, http.StatusOK, struct {
 		Data []fleet.ApplicationDetail `json:"data"`
+	}{all})
+	return nil
+}
+
+// listKinds returns the applications that can be deployed to a service point.
+func (a *API) listKinds(w http.ResponseWriter, r *family.Request) error {
+	all, err := a.Fleet.Kinds(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	family.WriteJSON(w, http.StatusOK, struct {
+		Data []fleet.Kind `json:"data"`
 	}{all})
 	return nil
 }

@@ -17,19 +17,19 @@ import (
 type Configuration struct {
 	// Interfaces are the names of the interfaces whose clients are served without a relay. If there are none, these are the interfaces with
 	// an address of a served network.
-	Interfaces []string `json:"interfaces"`
+	Interfaces []string `json:"interfaces" about:"The interfaces of clients without a relay. Empty: those of served networks."`
 	// Listen are the addresses and ports for relays and renewals; empty means port 67 of all addresses. Clients without a relay are served if
 	// a port is 67.
-	Listen []string `json:"listen"`
+	Listen []string `json:"listen" about:"Addresses and ports for relays and renewals. Empty: port 67 of all addresses."`
 	// Listen6 are the IPv6 addresses and ports of DHCPv6; empty means port 547 of all addresses if Listen is empty, else none.
-	Listen6 []string `json:"listen6,omitempty"`
+	Listen6 []string `json:"listen6,omitempty" about:"Addresses and ports of DHCPv6. Empty: port 547 of all addresses if listen is empty."`
 	// Rate limits the messages per second of a client and of a relay.
 	Rate Rate `json:"rate,omitzero"`
 	// ListenPair is the address and port for failover partners; empty means port 647 of all addresses. It is used only while a partner is the
 	// primary of a pair.
-	ListenPair string `json:"listenPair,omitempty"`
+	ListenPair string `json:"listenPair,omitempty" about:"The address and port for failover partners. Empty: port 647 of all addresses."`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
-	Metrics string `json:"metrics"`
+	Metrics string `json:"metrics" about:"The address and port of Prometheus metrics. Empty disables them."`
 }
 
 // serverPort and clientPort are the ports of DHCPv4.
@@ -48,7 +48,7 @@ const (
 
 // Kind returns the application. dir is the folder for its leases; without one it serves nothing.
 func Kind(dir string) application.Kind {
-	return application.Kind{Name: checkin.DHCP, Program: checkin.Program{Version: "1.0.0", ServesContent: true,
+	return application.Kind{Name: checkin.DHCP, Program: checkin.Program{Version: "1.0.0", ServesContent: true, Sample: Configuration{},
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)

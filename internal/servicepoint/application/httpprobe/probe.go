@@ -30,10 +30,10 @@ import (
 
 // Configuration contains the targets and the interval.
 type Configuration struct {
-	Targets []Target `json:"targets"`
+	Targets []Target `json:"targets" about:"The targets, each with exactly one of a URL, an address and a host name."`
 	// IntervalSeconds is the time between two probes of a target, 1 to 3,600; 0 means 30. The timeout of a probe is the interval, at most 10
 	// seconds.
-	IntervalSeconds int `json:"intervalSeconds"`
+	IntervalSeconds int `json:"intervalSeconds" about:"The time between two probes of a target, 1 to 3,600. Empty: 30."`
 }
 
 // Target is a probe target: exactly one of a URL, an address or a host name.
@@ -83,7 +83,7 @@ const (
 
 // Kind returns the application.
 func Kind() application.Kind {
-	return application.Kind{Name: "http-probe-service", Program: checkin.Program{Version: "1.0.0",
+	return application.Kind{Name: "http-probe-service", Program: checkin.Program{Version: "1.0.0", Sample: Configuration{},
 		Check: func(text json.RawMessage) error { _, err := read(text); return err }},
 		New: func(log *slog.Logger) application.Application { return &probe{log: log} }}
 }

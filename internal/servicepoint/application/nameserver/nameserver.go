@@ -32,21 +32,21 @@ var errBroken = application.ErrBroken
 // Configuration is the configuration of the application. Zones are not part of it: they are the content, which deployments change.
 type Configuration struct {
 	// Listen are the listeners: over UDP and TCP, over TLS, or over HTTPS.
-	Listen []Listener `json:"listen"`
+	Listen []Listener `json:"listen" about:"The addresses at which the server answers."`
 	// TLS contains the certificate of TLS and HTTPS listeners; nil if there are none.
-	TLS *application.Credentials `json:"tls,omitempty"`
+	TLS *application.Credentials `json:"tls,omitempty" about:"The certificate and its key (PEM), for TLS and HTTPS."`
 	// Identity is the name server identifier in answers (RFC 5001); empty disables it.
-	Identity string `json:"identity,omitempty"`
+	Identity string `json:"identity,omitempty" about:"The server identifier in answers (RFC 5001). Empty disables it."`
 	// RateLimit limits answers over UDP; nil means no limit.
-	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+	RateLimit *RateLimit `json:"rateLimit,omitempty" about:"Limits similar answers over UDP. Empty: no limit."`
 }
 
 // Listener is an address at which the name server answers.
 type Listener struct {
 	// Address is an address of the machine.
-	Address string `json:"address"`
+	Address string `json:"address" about:"An address of the machine."`
 	// Port is 1 to 65535; 0 means 53, with TLS 853, with HTTPS 443.
-	Port int `json:"port,omitempty"`
+	Port int `json:"port,omitempty" about:"Empty: 53, with TLS 853, with HTTPS 443."`
 	// TLS enables DNS over TLS (RFC 7858). HTTPS enables DNS over HTTPS at the path /dns-query (RFC 8484). Each replaces plain DNS.
 	TLS   bool `json:"tls,omitempty"`
 	HTTPS bool `json:"https,omitempty"`
@@ -92,9 +92,9 @@ func provides(engine string) []checkin.Capability {
 // Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", ServesContent: true, Fill: application.FillKey,
-		Provides: provides,
-		Hide:     func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
-		Check:    func(text json.RawMessage) error { _, err := read(text); return err },
+		Provides: provides, Sample: Configuration{}, Default: defaultFor,
+		Hide:  func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
+		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
 			c, err := read(text)
 			if err != nil {
@@ -106,6 +106,15 @@ func Kind() application.Kind {
 			return claims
 		}},
 		New: func(log *slog.Logger) application.Application { return newNameServer(log) }}
+}
+
+// defaultFor returns the default configuration: the server answers at the first free address.
+func defaultFor(h checkin.Host) any {
+	c := Configuration{Listen: []Listener{}}
+	for _, address := range h.Free[:min(1, len(h.Free))] {
+		c.Listen = append(c.Listen, Listener{Address: address.String()})
+	}
+	return c
 }
 
 func newNameServer(log *slog.Logger) *nameServer {

@@ -16,28 +16,28 @@ import (
 // Configuration is the configuration of the resolver.
 type Configuration struct {
 	// Listen are the listeners: over UDP and TCP, or over TLS.
-	Listen []Listener `json:"listen"`
+	Listen []Listener `json:"listen" about:"The addresses at which the resolver answers."`
 	// TLS contains the certificate of TLS listeners; nil if there are none.
 	TLS *application.Credentials `json:"tls,omitempty"`
 	// Upstreams are the upstream servers in order of preference. They may be empty if Recursion resolves from the root.
-	Upstreams []Upstream `json:"upstreams"`
+	Upstreams []Upstream `json:"upstreams" about:"The servers that the resolver asks, in order of preference."`
 	// Recursion makes this machine resolve names; nil means that the upstreams do.
-	Recursion *Recursion `json:"recursion,omitempty"`
+	Recursion *Recursion `json:"recursion,omitempty" about:"Resolve names from the root instead of asking upstream servers."`
 	// Policy selects the upstream: sequential (the default; the first healthy one), random or round_robin.
-	Policy string `json:"policy"`
+	Policy string `json:"policy" enum:"sequential|random|round_robin" about:"How an upstream server is selected. Empty: sequential."`
 	// Allow are the prefixes of permitted clients; empty permits all.
-	Allow []string `json:"allow"`
+	Allow []string `json:"allow" about:"The prefixes of permitted clients. Empty permits all."`
 	Cache Cache    `json:"cache"`
 	// Zones are zones with their own upstreams.
-	Zones []Zone `json:"zones,omitempty"`
+	Zones []Zone `json:"zones,omitempty" about:"Zones with their own upstream servers."`
 	// DNS64 is the prefix for IPv6 addresses of IPv4-only hosts (RFC 6147), such as 64:ff9b::/96; empty disables DNS64.
-	DNS64 string `json:"dns64,omitempty"`
+	DNS64 string `json:"dns64,omitempty" about:"The prefix for IPv6 addresses of IPv4-only hosts, such as 64:ff9b::/96."`
 	// QueryLog enables the query log; nil disables it.
 	QueryLog *QueryLog `json:"queryLog,omitempty"`
 	// Dnstap is an address and port to which queries and answers are sent in dnstap format over TCP; empty disables it.
-	Dnstap string `json:"dnstap,omitempty"`
+	Dnstap string `json:"dnstap,omitempty" about:"An address and port that receives queries and answers (dnstap over TCP)."`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
-	Metrics string `json:"metrics"`
+	Metrics string `json:"metrics" about:"The address and port of Prometheus metrics. Empty disables them."`
 }
 
 // Listener is an address at which the resolver answers.
@@ -55,19 +55,19 @@ type Upstream struct {
 	Address string `json:"address"`
 	Port    int    `json:"port"`
 	// TLSServerName enables TLS and is the name that the server's certificate must contain.
-	TLSServerName string `json:"tlsServerName"`
+	TLSServerName string `json:"tlsServerName" about:"The name in the certificate of the server. It enables TLS."`
 }
 
 // Cache contains the limits of the cache.
 type Cache struct {
 	// Entries is the maximum number of positive answers, and separately of negative answers; 0 means 10,000.
-	Entries int `json:"entries"`
+	Entries int `json:"entries" about:"The maximum number of answers. Empty: 10,000."`
 	// MaxTTLSeconds is the maximum lifetime of an answer; 0 means 3,600.
-	MaxTTLSeconds int `json:"maxTTLSeconds"`
+	MaxTTLSeconds int `json:"maxTTLSeconds" about:"The maximum lifetime of an answer. Empty: 3,600."`
 	// Prefetch refreshes frequently used answers before they expire.
-	Prefetch bool `json:"prefetch"`
+	Prefetch bool `json:"prefetch" about:"Refresh frequently used answers before they expire."`
 	// ServeStaleSeconds is the time for which expired answers are used while no upstream answers; 0 disables that.
-	ServeStaleSeconds int `json:"serveStaleSeconds"`
+	ServeStaleSeconds int `json:"serveStaleSeconds" about:"How long expired answers are used while no upstream server answers."`
 }
 
 // Limits and defaults of a configuration.

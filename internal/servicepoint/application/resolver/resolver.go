@@ -22,6 +22,7 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
+
 	// The plugins in corefile.
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/cache"
@@ -36,6 +37,7 @@ import (
 // Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
+		Sample: Configuration{}, Default: defaultFor,
 		Provides: func(string) []checkin.Capability {
 			return []checkin.Capability{checkin.ResolvesNames, checkin.ForwardsAlike}
 		},

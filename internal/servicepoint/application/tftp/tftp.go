@@ -48,6 +48,7 @@ const (
 // Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.FileServer, Program: checkin.Program{Version: "1.0.0", ServesContent: true,
+		Sample: Configuration{}, Default: defaultFor,
 		Provides: func(string) []checkin.Capability { return []checkin.Capability{checkin.ServesFiles} },
 		Check:    func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
@@ -61,6 +62,15 @@ func Kind() application.Kind {
 			return claims
 		}},
 		New: func(log *slog.Logger) application.Application { return newServer(log) }}
+}
+
+// defaultFor returns the default configuration: the server answers at the first free address.
+func defaultFor(h checkin.Host) any {
+	c := Configuration{Listen: []Listener{}}
+	for _, address := range h.Free[:min(1, len(h.Free))] {
+		c.Listen = append(c.Listen, Listener{Address: address.String()})
+	}
+	return c
 }
 
 // addrPort returns the address and port.

@@ -1,0 +1,155 @@
+// The state of the manager: alarms, database, backups, fleet and certificates.
+import type { ComponentChildren } from "preact"
+import { get } from "../api"
+import { useData } from "../data"
+import { AlarmLine, type Alarm } from "../parts/alarm"
+import { Head, Loading, number, State, Trouble, When } from "../parts/basics"
+
+interface Status {
+  version: string
+  go: string
+  host: string
+  address: string
+  since: string
+  freeBytes: number | null
+  database: Record<string, unknown>
+  backups: { schedules: number; last?: string | null; due?: string | null }
+  fleet: { statuses: Record<string, number>; connected: number; away: number }
+  history: { due: number; unsigned: number; textsDue: number }
+  certificates: { name: string; notAfter: string; renewed: boolean }[]
+  masterKey: boolean
+  alarms: Alarm[]
+}
+
+export function StatusPage() {
+  const {
+    data: s,
+    problem,
+    reload,
+  } = useData<Status>("status", signal => get("status", { signal }), ["events", "deployments", "schedules"])
+  return (
+    <>
+      <Head title="Status" kind={s && `Portolan ${s.version}`} />
+      {problem ? (
+        <Trouble problem={problem} retry={reload} />
+      ) : !s ? (
+        <Loading what="the status" />
+      ) : (
+        <div class="cards wide-cards">
+          <section class="card">
+            <h2>Alarms</h2>
+            {s.alarms.length === 0 ? (
+              <p class="muted">No alarms.</p>
+            ) : (
+              <ul class="plain-list">
+                {s.alarms.map(a => (
+                  <AlarmLine key={a.what} a={a} />
+                ))}
+              </ul>
+            )}
+          </section>
+          <section class="card">
+            <h2>Manager</h2>
+            <Facts
+              list={[
+                ["Host", s.host],
+                ["Address", s.address],
+                ["Started", <When at={s.since} />],
+                ["Free disk space", s.freeBytes === null ? "unknown" : bytes(s.freeBytes)],
+                ["Secrets", s.masterKey ? "sealed by a master key" : "keys are stored next to the data"],
+              ]}
+            />
+          </section>
+          <section class="card">
+            <h2>Database</h2>
+            <Facts
+              list={Object.entries(s.database)
+                .filter(([, v]) => v !== null && typeof v !== "object")
+                .map(([n, v]) => [
+                  title(n),
+                  n.endsWith("Bytes") ? (
+                    bytes(Number(v))
+                  ) : n === "condition" ? (
+                    <State of={String(v)} />
+                  ) : typeof v === "number" ? (
+                    number(v)
+                  ) : (
+                    String(v)
+                  ),
+                ])}
+            />
+          </section>
+          <section class="card">
+            <h2>
+              <a href="/ui/backups">Backups</a>
+            </h2>
+            <Facts
+              list={[
+                ["Schedules", number(s.backups.schedules)],
+                ["Last backup", <When at={s.backups.last} />],
+              ]}
+            />
+          </section>
+          <section class="card">
+            <h2>
+              <a href="/ui/fleet">Fleet</a>
+            </h2>
+            <Facts
+              list={[
+                ["Connected", number(s.fleet.connected)],
+                ["Not connected", number(s.fleet.away)],
+                ...Object.entries(s.fleet.statuses).map(([n, v]): [ComponentChildren, string] => [
+                  <State of={n} />,
+                  number(v),
+                ]),
+              ]}
+            />
+          </section>
+          <section class="card">
+            <h2>Certificates</h2>
+            <Facts
+              list={s.certificates.map(c => [
+                c.name,
+                <>
+                  {new Date(c.notAfter).toLocaleDateString("sv")} {c.renewed && <span class="muted">· renewed</span>}
+                </>,
+              ])}
+            />
+          </section>
+        </div>
+      )}
+    </>
+  )
+}
+
+function Facts({ list }: { list: [ComponentChildren, ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {list.map(([name, value], i) => (
+        <div key={i}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function title(name: string) {
+  return name
+    .replace(/Bytes$/, " size")
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .replace(/^./, c => c.toUpperCase())
+}
+
+/** Formats a number of bytes. */
+export function bytes(n: number) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"]
+  let i = 0
+  while (n >= 1024 && i < units.length - 1) {
+    n /= 1024
+    i++
+  }
+  return `${i && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`
+}
