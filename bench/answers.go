@@ -291,7 +291,7 @@ func (b *bench) perf(at, queries string) (float64, error) {
 func authorityRole(ctx context.Context, shape, report string) error {
 	a := nameserver.Kind().New(slog.New(slog.DiscardHandler))
 	defer func() { _ = a.Close() }()
-	served, ok := a.(application.Contented)
+	served, ok := a.(application.ContentServer)
 	if !ok {
 		return errors.New("the name server takes no zones")
 	}
@@ -405,7 +405,7 @@ func (z *answeredZone) nextRevision() string {
 }
 
 // loadAll sends the whole zone to a name server.
-func (z *answeredZone) loadAll(to application.Contented) error {
+func (z *answeredZone) loadAll(to application.ContentServer) error {
 	var err error
 	if z.settings, err = json.Marshal(zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "default"}},
 		Zones: []zonedata.Zone{{ID: "1/example", View: 1, Name: "example.", Signing: z.signing,
@@ -428,7 +428,7 @@ func (z *answeredZone) loadAll(to application.Contented) error {
 }
 
 // change changes one record and the SOA, and returns how long that took.
-func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
+func (z *answeredZone) change(to application.ContentServer) (time.Duration, error) {
 	serial := int(z.number)
 	var records [4]zonedata.Record
 	soa := func(serial int) string { return strings.SplitN(fmt.Sprintf(answeredHead, serial), "\n", 2)[0] }

@@ -204,8 +204,8 @@ func (b *bench) sharedPages() error {
 	return nil
 }
 
-// The rows that a create writes in PostgreSQL: the resource with its indexes, the change and the transaction in the history, and the free
-// space.
+// pgRows are statements that write the rows of a create in PostgreSQL: the resource with its indexes, the change and the transaction in the
+// history, and the free space.
 var pgRows = []string{
 	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', " +
 		"'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",

@@ -24,7 +24,7 @@ func answers(paths map[string]string) *httptest.Server {
 	}))
 }
 
-// A list is read page by page.
+// ExampleClient_All reads a list page by page.
 func ExampleClient_All() {
 	manager := answers(map[string]string{"GET /api/v2/networks": `{"data":[{"range":"10.1.0.0/24"},{"range":"10.2.0.0/24"}],"count":2}`})
 	defer manager.Close()
@@ -45,7 +45,7 @@ func ExampleClient_All() {
 	// <nil>
 }
 
-// A resource is created below another resource, and the response contains it.
+// ExampleClient_Create creates a resource below another resource. The response contains the new resource.
 func ExampleClient_Create() {
 	manager := answers(map[string]string{"POST /api/v2/blocks/4/networks": `{"id":7,"type":"IPv4Network","range":"10.1.0.0/24"}`})
 	defer manager.Close()
@@ -56,7 +56,7 @@ func ExampleClient_Create() {
 	// Output: 7 <nil>
 }
 
-// A rejected request returns an Error with the status and the code of the API.
+// ExampleError reads the status and the code of the API from the Error of a rejected request.
 func ExampleError() {
 	manager := answers(nil)
 	defer manager.Close()

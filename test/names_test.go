@@ -53,3 +53,44 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestDocComments checks that the doc comment of a function, a type or a single value begins with its name, also in tests.
+func TestDocComments(t *testing.T) {
+	set := token.NewFileSet()
+	check := func(name *ast.Ident, doc *ast.CommentGroup) {
+		rest, named := strings.CutPrefix(doc.Text(), name.Name)
+		if text := doc.Text(); text != "" && name.Name != "_" && (!named || strings.IndexAny(rest, " \n,:;.'()") != 0) {
+			t.Errorf("%s: the comment does not begin with %s: %.40q", set.Position(name.Pos()), name.Name, text)
+		}
+	}
+	for _, root := range []string{"../internal", "../cmd", "../client", "../clients", "../console", "../packaging", "../bench", "../test", "../tools"} {
+		if err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.Contains(path, "node_modules") {
+				return err
+			}
+			file, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil || ast.IsGenerated(file) {
+				return err
+			}
+			for _, d := range file.Decls {
+				switch x := d.(type) {
+				case *ast.FuncDecl:
+					check(x.Name, x.Doc)
+				case *ast.GenDecl:
+					if x.Lparen.IsValid() || len(x.Specs) != 1 {
+						continue
+					}
+					switch spec := x.Specs[0].(type) {
+					case *ast.TypeSpec:
+						check(spec.Name, x.Doc)
+					case *ast.ValueSpec:
+						check(spec.Names[0], x.Doc)
+					}
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -34,8 +34,7 @@ func unpack(t *testing.T, path string) []byte {
 	return data
 }
 
-// Every released schema is brought up to date: its data is whole, its tokens are good, and it can be
-// worked on.
+// TestUpgrades migrates a database of every released schema. Its data is complete, its tokens are valid, and it accepts changes.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	schemas, err := filepath.Glob("testdata/schema/*")

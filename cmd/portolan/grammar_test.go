@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Each command is read alone as it is read among all others.
+// TestGrammarForACommand checks that the grammar of a command alone equals its part of the grammar of all commands.
 func TestGrammarForACommand(t *testing.T) {
 	var all commands
 	whole, err := kong.New(&all, kong.Name("portolan"), kong.DefaultEnvars("PORTOLAN"))

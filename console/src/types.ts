@@ -174,7 +174,6 @@ export type DHCPActivityService = {
   dhcpv4Enabled: boolean
   dhcpv6Enabled: boolean
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -298,7 +297,6 @@ export type DHCPStatisticsService = {
   dhcpv4Enabled: boolean
   dhcpv6Enabled: boolean
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -596,7 +594,6 @@ export type DNSActivityService = {
   destination: any
   enabled: boolean
   filters: any[]
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -719,7 +716,6 @@ export type DNSStatisticsService = {
   _links?: Links
   destination: any
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   pollingInterval: string
   serverVersion: string | null
@@ -1360,7 +1356,6 @@ export type IPv4Block = {
   location: Ref | null
   lowWaterMark: number | null
   pingBeforeAssignEnabled: boolean | null
-  pingBeforeAssignmentEnabled: boolean | null
   range: string
   restrictedZones?: any[] | null
   restrictedZonesInherited: boolean
@@ -1527,7 +1522,6 @@ export type IPv4Network = {
   location: Ref | null
   lowWaterMark: number | null
   pingBeforeAssignEnabled: boolean | null
-  pingBeforeAssignmentEnabled: boolean | null
   range: string
   restrictedZones?: any[] | null
   restrictedZonesInherited: boolean
@@ -2619,7 +2613,6 @@ export type SAMLServiceProviderSettings = {
   type: "SAMLServiceProviderSettings"
   name: string | null
   _links?: Links
-  addressManagerAbsoluteName: string
   addressManagerFqdn: string
   consumeUrl: string | null
   contactEmail: string | null
@@ -3036,7 +3029,6 @@ export type TSIGKey = {
   keyGenerationDateTime: string | null
   length: number
   privateKey?: string | null
-  sharedSecret?: string | null
   state: "GENERATED" | "NOT_GENERATED" | "REGENERATE" | null
   userDefinedFields: any
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // sendLogs sends the ends of the logs that the manager requested. The manager's client repeats a request that failed.
-func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.WantedLog) {
+func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.LogOrder) {
 	for _, w := range wanted {
 		request := checkin.LogRequest{ID: w.ID}
 		text, err := a.supervisor.tail(w.Application, min(max(1, w.Bytes), checkin.MaxLog))

@@ -36,7 +36,7 @@ type process struct {
 
 	mu sync.Mutex
 	// The following fields are guarded by mu.
-	wanted     checkin.DesiredApplication
+	desired    checkin.DesiredApplication
 	generation int64
 	// handled is the last generation that was applied or failed to apply.
 	handled int64
@@ -49,11 +49,11 @@ type process struct {
 	// configured is the digest of the configuration in use. responds reports whether the last status request was answered.
 	configured string
 	responds   bool
-	// content is the revision of the content in use. contented reports that the application serves content. engine names the program that
+	// content is the revision of the content in use. servesContent reports that the application serves content. engine names the program that
 	// answers in its place.
-	content   string
-	contented bool
-	engine    string
+	content       string
+	servesContent bool
+	engine        string
 	// refused is the reason why the application refused the last content; empty if it accepted it.
 	refused string
 	// ran reports that the process has answered. down reports that it ended by itself and has not answered since.
@@ -83,7 +83,7 @@ const (
 // process creates the process of an application. The caller holds s.mu.
 func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *process {
 	p := &process{id: a.ID, folder: filepath.Join(s.dir, applicationFolder, a.ID), s: s, log: s.log.With("application", a.ID, "name", a.Name),
-		changed: make(chan struct{}, 1), wanted: a, generation: generation, status: checkin.Deploying,
+		changed: make(chan struct{}, 1), desired: a, generation: generation, status: checkin.Deploying,
 		version: s.versions[a.Name], lastDiagnostics: json.RawMessage("{}")}
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
@@ -96,10 +96,10 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 	return p
 }
 
-// setWanted sets the wanted application and wakes run.
-func (p *process) setWanted(a checkin.DesiredApplication, generation int64) {
+// setDesired sets the wanted application and wakes run.
+func (p *process) setDesired(a checkin.DesiredApplication, generation int64) {
 	p.mu.Lock()
-	p.wanted, p.generation = a, generation
+	p.desired, p.generation = a, generation
 	p.mu.Unlock()
 	select {
 	case p.changed <- struct{}{}:
@@ -107,19 +107,19 @@ func (p *process) setWanted(a checkin.DesiredApplication, generation int64) {
 	}
 }
 
-func (p *process) wantedState() (a checkin.DesiredApplication, generation int64) {
+func (p *process) desiredState() (a checkin.DesiredApplication, generation int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wanted, p.generation
+	return p.desired, p.generation
 }
 
 // report returns the status and the last generation handled. known is false if nothing has been observed yet.
 func (p *process) report() (a checkin.Application, handled int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
+	return checkin.Application{ID: p.id, Name: p.desired.Name, Version: p.version, Status: p.status,
 		ErrorConditions: append([]string{}, p.conditions...), Content: p.content,
-		Contented: p.contented, Engine: p.engine}, p.handled, p.known
+		ServesContent: p.servesContent, Engine: p.engine}, p.handled, p.known
 }
 
 func (p *process) diagnostics() json.RawMessage {
@@ -179,7 +179,7 @@ func (p *process) start() {
 // run keeps the application running until ctx ends. Then it stops the application, unless another agent will take it over.
 func (p *process) run(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
-		a, generation := p.wantedState()
+		a, generation := p.desiredState()
 		began := time.Now()
 		err := p.serve(ctx)
 		if ctx.Err() != nil {
@@ -224,7 +224,7 @@ var errRestart = errors.New("the process must be restarted")
 
 // serve starts the process, or takes over the running one, and watches it until it fails or ctx ends.
 func (p *process) serve(ctx context.Context) error {
-	a, _ := p.wantedState()
+	a, _ := p.desiredState()
 	version, ok := p.s.versions[a.Name]
 	if !ok {
 		return fmt.Errorf("this service point has no application %q", a.Name)
@@ -252,18 +252,18 @@ func (p *process) serve(ctx context.Context) error {
 		case err == nil:
 			silent, answered = 0, true
 			p.recordEnd(false, "")
-			a, generation := p.wantedState()
-			if (now.Contented || a.Contented) && !supplying {
-				if supplying = true; now.Configured == "" && !a.Contented {
+			a, generation := p.desiredState()
+			if (now.ServesContent || a.ServesContent) && !supplying {
+				if supplying = true; now.Configured == "" && !a.ServesContent {
 					p.restoreContent(ctx, now)
 					deadline = time.Now().Add(deployLimit)
 				}
 				supplies.Go(func() { p.supply(supplied) })
-				if now.Updated || a.Contented { // a process of an older version does not report Updated
+				if now.ReceivesUpdates || a.ServesContent { // a process of an older version does not report Updated
 					supplies.Go(func() { p.relay(supplied) })
 				}
 			}
-			if now.Telling && !collecting {
+			if now.SendsRecords && !collecting {
 				collecting = true
 				supplies.Go(func() { p.collect(supplied) })
 			}
@@ -314,7 +314,7 @@ func (p *process) recordAnswer(now application.Status, err error) {
 	moved := p.responds != (err == nil)
 	if p.responds = err == nil; p.responds {
 		moved = moved || p.content != now.Content
-		p.configured, p.content, p.contented, p.engine = now.Configured, now.Content, now.Contented, now.Engine
+		p.configured, p.content, p.servesContent, p.engine = now.Configured, now.Content, now.ServesContent, now.Engine
 	}
 	p.mu.Unlock()
 	if moved {

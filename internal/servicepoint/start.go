@@ -128,7 +128,7 @@ func (p *process) openData(name string) (*os.File, error) {
 func (p *process) limits() checkin.Limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wanted.Limits
+	return p.desired.Limits
 }
 
 // memoryOf returns the memory limit in MiB.

@@ -367,7 +367,7 @@ const maxRecordsAnswer = 8 << 20
 // recordEnd records that the process ended by itself, or that it runs again, and spools an event for a change.
 func (p *process) recordEnd(ended bool, reason string) {
 	p.mu.Lock()
-	ran, down, name := p.ran, p.down, p.wanted.Name
+	ran, down, name := p.ran, p.down, p.desired.Name
 	if ended {
 		p.ran, p.down = false, ran || down
 	} else {

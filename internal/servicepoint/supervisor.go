@@ -194,7 +194,7 @@ func (s *supervisor) reconcile() {
 		}
 		if p, ok := s.processes[a.ID]; ok {
 			delete(gone, a.ID)
-			p.setWanted(a, d.Generation)
+			p.setDesired(a, d.Generation)
 			continue
 		}
 		if _, ok := s.removing[a.ID]; ok { // it starts after its old process has been removed

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
-import { Field } from "./basics"
+import { choice, Field } from "./basics"
 import { InterfacesInput, PointInput } from "./interfaces"
 import { AnotherField, formField, useDefinitions } from "./userfields"
 
@@ -99,7 +99,7 @@ export function FieldInput({
               {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}
               {field.e.map(v => (
                 <option key={v} value={v}>
-                  {v}
+                  {field.n === "recordType" || field.n === "profile" ? v : choice(v)}
                 </option>
               ))}
             </select>

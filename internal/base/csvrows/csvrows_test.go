@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// A row with a wrong quotation mark does not affect other rows.
+// TestRows checks that a row with a wrong quotation mark does not affect other rows.
 func TestRows(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n\nc,d\r\n":                          "1 a|b, 3 c|d",

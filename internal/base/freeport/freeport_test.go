@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Ports are unique, are outside of the system's ephemeral range, and are not in use over TCP or UDP.
+// TestPortsAreFree checks that ports are unique, are outside of the system's ephemeral range, and are not in use over TCP or UDP.
 func TestPortsAreFree(t *testing.T) {
 	given := map[uint16]bool{}
 	for range 50 {

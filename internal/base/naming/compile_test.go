@@ -23,7 +23,7 @@ func parse(t *testing.T, lines ...string) (rrs []dns.RR) {
 
 const soa = "example. 3600 IN SOA ns.example. h.example. 1 2 3 4 5"
 
-// The order of RFC 4034 section 6.1, with its example.
+// TestCanonicalOrder sorts the example of RFC 4034 section 6.1.
 func TestCanonicalOrder(t *testing.T) {
 	names := []string{"example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example.", "\\001.z.example.",
 		"*.z.example.", "\\200.z.example."}
@@ -81,7 +81,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// A zone file either fails to compile, or its compiled form can be written and read again.
+// FuzzReadZone checks that a zone file either fails to compile, or its compiled form can be written and read again.
 func FuzzReadZone(f *testing.F) {
 	f.Add("$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nw*x TXT \"a\\\"b\" c\n")
 	f.Add(soa + "\n\\001.example. 60 IN A 192.0.2.1\n")
@@ -110,7 +110,7 @@ func FuzzReadZone(f *testing.F) {
 	})
 }
 
-// Records of historic types are parsed or rejected, and parsed records can be packed.
+// FuzzHistoric checks that records of historic types are parsed or rejected, and that parsed records can be packed.
 func FuzzHistoric(f *testing.F) {
 	for _, text := range []string{"0 2001:db8::1", "64 ::1 prefix.example.", "128 prefix.example.", "129", "0x47.0005", "1 2 3 AAEC",
 		"192.0.2.1 tcp smtp 80", "192.0.2.1 300", ""} {
@@ -132,7 +132,7 @@ func FuzzHistoric(f *testing.F) {
 	})
 }
 
-// A line after an IPSECKEY record is a separate record.
+// TestReadZoneWithKeys checks that a line after an IPSECKEY record is a separate record.
 func TestReadZoneWithKeys(t *testing.T) {
 	text := "@ 60 SOA a b 1 1 1 1 1\nk 60 IPSECKEY 10 1 2 192.0.2.38 AQIDBA==\nk ipseckey 10 0 2 . AQIDBA== ; twice\nmail 60 MX 10 mx\n"
 	file, err := ReadZone(strings.NewReader("$TTL 60\n"+text), "example.", nil)

@@ -8,7 +8,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Data that the DNS library reads differently has the octets that BIND writes (named-compilezone -F raw, 9.18).
+// TestEncodedData compares data that the DNS library reads differently with the octets that BIND writes (named-compilezone -F raw, 9.18).
 func TestEncodedData(t *testing.T) {
 	for line, want := range map[string]string{
 		`CAA 0 issue "a\\b"`:                              "0005697373756561" + "5c62",

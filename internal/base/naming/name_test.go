@@ -34,7 +34,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Relative is the inverse of Join.
+// TestJoinAndRelative checks that Relative is the inverse of Join.
 func TestJoinAndRelative(t *testing.T) {
 	label := rapid.StringMatching(`[a-z0-9]{1,8}`)
 	name := rapid.Custom(func(t *rapid.T) string {

@@ -31,7 +31,7 @@ func TestReverseRange(t *testing.T) {
 	}
 }
 
-// The reverse name of an address is the one of the DNS library, and can be converted back.
+// FuzzReverse checks that the reverse name of an address equals that of the DNS library, and can be converted back.
 func FuzzReverse(f *testing.F) {
 	f.Add([]byte{192, 0, 2, 7}, 24)
 	f.Add([]byte{10, 1, 2, 3}, 8)
@@ -62,7 +62,7 @@ func FuzzReverse(f *testing.F) {
 	})
 }
 
-// Reverse zones cover their address space exactly once, and each can be converted back.
+// TestReverseZones checks that reverse zones cover their address space exactly once, and that each can be converted back.
 func TestReverseZones(t *testing.T) {
 	for _, c := range []struct{ low, high, want string }{
 		{"10.0.0.0", "10.255.255.255", "10.in-addr.arpa"},
@@ -96,7 +96,7 @@ func TestReverseZones(t *testing.T) {
 	}
 }
 
-// A reverse name can be converted back to its address, in whole zones and in classless ones.
+// TestReverseAddress converts a reverse name back to its address, in whole zones and in classless ones.
 func TestReverseAddress(t *testing.T) {
 	for _, c := range []struct{ name, zone, want string }{
 		{"10.0.0.10.in-addr.arpa", "0.0.10.in-addr.arpa", "10.0.0.10"},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The loopback addresses answer. The test sends nothing to other addresses.
+// TestLoopbackAnswers checks that the loopback addresses answer. The test sends nothing to other addresses.
 func TestLoopbackAnswers(t *testing.T) {
 	for _, a := range []string{"127.0.0.1", "127.3.2.1"} {
 		yes, err := Answers(t.Context(), netip.MustParseAddr(a), time.Second)

@@ -32,7 +32,7 @@ func ParseHardware(text string) (net.HardwareAddr, error) {
 	return mac, nil
 }
 
-// Limits of a DUID, in bytes (RFC 8415 section 11.1): two bytes of type, and 1 to 128 more.
+// minDUID and maxDUID are the limits of a DUID, in bytes (RFC 8415 section 11.1): two bytes of type, and 1 to 128 more.
 const minDUID, maxDUID = 3, 130
 
 // KeptDUID returns a DUID (RFC 8415 section 11) in its stored form, such as 000100012A. The text can be in either case, in groups of whole

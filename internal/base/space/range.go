@@ -14,8 +14,8 @@ import (
 	"go4.org/netipx"
 )
 
-// ErrTaken reports that the requested space is not free.
-var ErrTaken = errors.New("the space is not free")
+// ErrNotFree reports that the requested space is not free.
+var ErrNotFree = errors.New("the space is not free")
 
 // Range is a closed interval of addresses of one family.
 type Range struct{ Low, High netip.Addr }

@@ -71,8 +71,8 @@ func addr4(v uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
 }
 
-// FirstFit returns the first aligned prefix in the free range, or an error if there is none. The test compares it with trying every aligned
-// start.
+// TestFirstFitIsFirst checks that FirstFit returns the first aligned prefix in the free range, or an error if there is none. It compares
+// the result with a trial of every aligned start.
 func TestFirstFitIsFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Uint32Range(0, 2000).Draw(t, "low")

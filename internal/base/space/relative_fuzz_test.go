@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A relative range is always within the hosts of the network, or returns an error.
+// FuzzParseRelative checks that a relative range is always within the hosts of the network, or returns an error.
 func FuzzParseRelative(f *testing.F) {
 	for _, text := range []string{"10,20", "1,1%", "5, 100 %", "0,1", "1,0", ",", "9223372036854775807,9223372036854775807", "1,101%",
 		"-40,30", "-1,1%", "-9223372036854775808,1"} {

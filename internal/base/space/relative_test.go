@@ -33,7 +33,7 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// The results of Without and Intersect together are exactly the range, in order.
+// FuzzWithout checks that the results of Without and Intersect together are exactly the range, in order.
 func FuzzWithout(f *testing.F) {
 	f.Add(uint32(0), uint32(255), uint32(10), uint32(20))
 	f.Add(uint32(10), uint32(20), uint32(0), uint32(255))

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Set operations have the same results as on sets of single addresses.
+// TestSets checks that set operations have the same results as on sets of single addresses.
 func TestSets(t *testing.T) {
 	at := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
 	whole := Range{at(0), at(40)}

@@ -326,7 +326,8 @@ func CompletionScript(shell string) (string, error) {
 	return "", fmt.Errorf("no completion for %q: supported shells are bash, zsh and fish", shell)
 }
 
-// bash splits words at = and :, so the script removes the part before the last of them from each completion.
+// bashScript is the completion of bash. Bash splits words at = and :, so the script removes the part before the last of them from each
+// completion.
 const bashScript = `# Completion of portolan for bash:  source <(portolan completion bash)
 _portolan() {
     local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \t\n'

@@ -144,7 +144,7 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // the key may contain a slash, for example a range
 		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
 			key = rest[:i]
-		} else if p.Collection.Tells(rest[i+1:]) {
+		} else if p.Collection.HasReport(rest[i+1:]) {
 			p.Report, key = rest[i+1:], rest[:i]
 		}
 	}

@@ -93,8 +93,8 @@ var Types = sync.OnceValue(func() (all map[string]Type) { return read(all, types
 // Subcollections returns the names of the subcollections of each collection, in the order of its links.
 var Subcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, subcollectionsText) })
 
-// The additions of release 9.6: operations at paths that 9.5 does not have, the bodies of these operations, all types of 9.6, and further
-// subcollections. Everything in 9.5 remains.
+// laterOperationsText has the additions of release 9.6: operations at paths that 9.5 does not have, the bodies of these operations, all
+// types of 9.6, and further subcollections. Everything in 9.5 remains.
 //
 //go:embed later_operations.json
 var laterOperationsText []byte

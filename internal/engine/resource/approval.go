@@ -11,8 +11,8 @@ import (
 // ErrApproval is wrapped in the problem that refuses a change because it needs an approval first.
 var ErrApproval = errors.New("another user must approve this change")
 
-// Asked is a requested change that needs an approval: the original request as it was sent.
-type Asked struct {
+// RequestedChange is a requested change that needs an approval: the original request as it was sent.
+type RequestedChange struct {
 	Method string `json:"method"`
 	// Collection, ID and Sub are the target of the request: a resource, or a subcollection of it.
 	Collection string `json:"collection"`
@@ -39,7 +39,7 @@ type Outcome struct {
 // Workflow stores requests for approval (package workflow).
 type Workflow interface {
 	// Ask stores a change and returns the request. depends is the id of the request that has to be approved first, 0 for none.
-	Ask(c *Change, asked Asked, came Outcome, depends int64) (*store.Resource, error)
+	Ask(c *Change, asked RequestedChange, came Outcome, depends int64) (*store.Resource, error)
 	// Foresee applies a pending request in a transaction that will be rolled back, and returns the resulting resource.
 	Foresee(c *Change, request int64) (*store.Resource, error)
 }
@@ -73,7 +73,7 @@ func (a *API) Askable(t Target, method string) bool {
 }
 
 // Perform applies a requested change to the current data. It returns the created or changed resource, nil after a deletion.
-func (a *API) Perform(c *Change, k Asked) (*store.Resource, error) {
+func (a *API) Perform(c *Change, k RequestedChange) (*store.Resource, error) {
 	t := Target{Collection: a.byName[k.Collection], ID: k.ID}
 	if t.Collection == nil {
 		return nil, errors.New("the workflow request names a collection that does not exist: " + k.Collection)

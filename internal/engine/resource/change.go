@@ -63,8 +63,8 @@ func (r Reused) Error() string {
 	return fmt.Sprintf("resource %d already exists and serves the request", r.ID)
 }
 
-// GoesAlong reports whether the resource is deleted because a resource above it, or one that it depends on, is deleted.
-func (c *Change) GoesAlong() bool {
+// IsCascaded reports whether the resource is deleted because a resource above it, or one that it depends on, is deleted.
+func (c *Change) IsCascaded() bool {
 	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
 }
 
@@ -134,8 +134,8 @@ func (c *Change) Following(given ...string) *Change {
 	return &n
 }
 
-// FollowingAsked is Following with the options of the request.
-func (c *Change) FollowingAsked(given ...string) *Change {
+// FollowingWithOptions is Following with the options of the request.
+func (c *Change) FollowingWithOptions(given ...string) *Change {
 	n := c.Following(given...)
 	n.Options = c.Options
 	return n
@@ -323,7 +323,7 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	if err := c.keepUnseen(); err != nil {
+	if err := c.keepHidden(); err != nil {
 		return nil, err
 	}
 	if err := c.checkUserFields(); err != nil {
@@ -360,7 +360,7 @@ func (c *Change) update() (*store.Resource, error) {
 // relink sets the targets of a reference field with all rules, as a request would that sets only this field. The targets have no order;
 // links of fields with a significant order are never created one by one.
 func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64) error {
-	_, err := c.FollowingAsked(f.Name).Change(source, func(o schema.Object) {
+	_, err := c.FollowingWithOptions(f.Name).Change(source, func(o schema.Object) {
 		v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
 		if f.Kind == schema.Reference {
 			one := schema.Ref{}
@@ -422,8 +422,8 @@ func (a *API) Object(row *store.Resource) (schema.Object, error) {
 	return t.Object(row)
 }
 
-// Again returns a row as it would be written from its body: without references and links.
-func (a *API) Again(row *store.Resource) (*store.Resource, error) {
+// RebuildRow returns a row as it would be written from its body: without references and links.
+func (a *API) RebuildRow(row *store.Resource) (*store.Resource, error) {
 	o, err := a.Object(row)
 	if err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ type Collection struct {
 	Counts Counts
 	// Reports are further answers below the path of each resource (Registry.Report).
 	Reports []Report
-	// Ours: the collection is not part of the published API; it has every method.
-	Ours bool
+	// Unpublished: the collection is not part of the published API; it has every method.
+	Unpublished bool
 	// Secret: the resources have data outside of their rows, such as passwords.
 	Secret bool
 	// Act executes a POST to the collection with the decoded object of the request; the answer is the transaction that it created. nil
@@ -141,8 +141,8 @@ const (
 	HoldsSpace
 	// TakesSpace: the resource takes space from its parent.
 	TakesSpace
-	// LiesOverSpace: the resource spans space that other resources take, and takes none itself.
-	LiesOverSpace
+	// SpansSpace: the resource spans space that other resources take, and takes none itself.
+	SpansSpace
 )
 
 // SignIn are the inputs of a sign-in request.

@@ -22,7 +22,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 			where = store.All{}
 		case Unbuilt, Children, Linked, Linking:
 		}
-		q.From, q.Where = from, narrowed(where, a.seen(a.byName[s.Items[0]], caller))
+		q.From, q.Where = from, narrowed(where, a.visibility(a.byName[s.Items[0]], caller))
 		return q
 	}
 	var all store.All
@@ -85,7 +85,7 @@ func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query,
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	var either store.Any
 	for _, name := range names {
-		either = append(either, narrowed(store.InCollection(name), a.seenAlone(a.byName[name], caller)))
+		either = append(either, narrowed(store.InCollection(name), a.visibilityAlone(a.byName[name], caller)))
 	}
 	if len(either) == 1 {
 		return either[0]
@@ -111,7 +111,7 @@ func (a *API) visible(caller Caller) (all store.All) {
 		if c.From != store.Resources {
 			continue
 		}
-		one := a.seen(c, caller)
+		one := a.visibility(c, caller)
 		if c.Hidden {
 			one = store.Nothing
 		}
@@ -141,7 +141,7 @@ func (a *API) Sees(tx *store.Tx, heads []store.Head, caller Caller) (map[int64]b
 	var lying []store.Head // those whose visibility depends on their place
 	var others []int64
 	for _, h := range heads {
-		if c := a.byName[h.Collection]; c != nil && c.Guard == Everybody {
+		if c := a.byName[h.Collection]; c != nil && c.Guard == AnyCaller {
 			lying = append(lying, h)
 		} else {
 			others = append(others, h.ID)
@@ -164,7 +164,7 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	case t.Sub != nil:
 		return a.SubQuery(t.Sub, t.ID, caller), Scope{a, a.ItemTypes(t.Sub), caller}
 	case t.Collection.From != store.Resources:
-		return store.Query{From: t.Collection.From, Where: narrowed(store.All{}, a.seen(t.Collection, caller))},
+		return store.Query{From: t.Collection.From, Where: narrowed(store.All{}, a.visibility(t.Collection, caller))},
 			Scope{a, t.Collection.Types, caller}
 	}
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.Collection.Name}, caller)},
@@ -220,7 +220,7 @@ func (a *API) Unjoin(c *Change, at Target) error {
 // find reads one resource of a collection; nil means any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
 	if c != nil && c.From != store.Resources {
-		return a.findIn(tx, c, id, a.seen(c, caller))
+		return a.findIn(tx, c, id, a.visibility(c, caller))
 	}
 	r, err := tx.GetShown(id)
 	if err != nil {
@@ -229,7 +229,7 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	if c == nil && a.byName[r.Collection].Hidden {
 		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist", id)
 	}
-	if seen := a.seen(a.byName[r.Collection], caller); seen != nil {
+	if seen := a.visibility(a.byName[r.Collection], caller); seen != nil {
 		n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), seen}})
 		if err != nil {
 			return nil, err

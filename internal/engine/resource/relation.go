@@ -49,7 +49,7 @@ func (r *Registry) Layout() *store.Layout {
 		if c.Scope {
 			l.Scopes = c.Name
 		}
-		if c.Space == HoldsSpace || c.Space == LiesOverSpace {
+		if c.Space == HoldsSpace || c.Space == SpansSpace {
 			l.Spaced = append(l.Spaced, store.Spaced{Collection: c.Name, Below: c.Parents})
 		}
 		for _, t := range c.Types {
@@ -285,10 +285,10 @@ func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) 
 // complete sets the methods and subcollections of a collection from the published facts.
 func (a *API) complete(c *Collection, r *Registry) {
 	all, one := r.Facts.Methods([]string{c.Path()}), r.Facts.Methods([]string{c.Path(), "1"})
-	if c.Ours {
+	if c.Unpublished {
 		all, one = []string{methodGet, methodPost}, []string{methodGet, methodPut, methodPatch, methodDelete}
 	}
-	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Ours && c.At == "" && r.Facts.Inner(c.Name)
+	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Unpublished && c.At == "" && r.Facts.Inner(c.Name)
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
 	for _, p := range r.Facts.Subs(c.Path()) {

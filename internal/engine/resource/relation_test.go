@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/toys"
 )
 
-// The relations between collections follow from the facts, the parents of the children, and the reference fields.
+// TestRelations checks that the relations between collections follow from the facts, the parents of the children, and the reference fields.
 func TestRelations(t *testing.T) {
 	a := resource.NewAPI(nil, toys.Registry())
 	var got []string
@@ -52,7 +52,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// A collection or a type that two packages declare is a programming error; additional types and options are not.
+// TestDeclaredTwice checks that two declarations of one collection or type are a programming error. Additional types and options are not.
 func TestDeclaredTwice(t *testing.T) {
 	for want, declare := range map[string]func(r *resource.Registry){
 		"the collection books is declared twice": func(r *resource.Registry) { r.Collection(resource.Collection{Name: "books", Hidden: true}) },

@@ -65,11 +65,11 @@ type Applying struct {
 	In   *string
 	// Action limits the request to CREATE or UPDATE; empty: both. For UPDATE, the number (id) may name the resource.
 	Action string
-	// Taken reports whether another resource of the document was already matched to an existing resource. A resource without a name is
+	// IsMatched reports whether another resource of the document was already matched to an existing resource. A resource without a name is
 	// then not matched to it.
-	Taken func(id int64) bool
-	// Nothing only checks Base and Action, and returns the resource that Base names.
-	Nothing bool
+	IsMatched func(id int64) bool
+	// CheckOnly only checks Base and Action, and returns the resource that Base names.
+	CheckOnly bool
 }
 
 // Applied is the result of applying one resource of a document (POST /apply).
@@ -81,8 +81,8 @@ type Applied struct {
 	// Did is CREATED, CHANGED or UNCHANGED. With an error it is CREATED if the resource does not exist and could not be created.
 	Did     string
 	Changes []FieldChange
-	// Said are the notes about ignored parts of the resource, in sentences.
-	Said []string
+	// Notes are the notes about ignored parts of the resource, in sentences.
+	Notes []string
 	// Once are the secrets that this answer shows once, by field.
 	Once map[string]string
 }
@@ -111,14 +111,14 @@ const (
 	EffectiveName = "effectiveRights"
 )
 
-// Tells reports whether resources of the collection have a report with this name below their path: the map, the counts, the effective
+// HasReport reports whether resources of the collection have a report with this name below their path: the map, the counts, the effective
 // rights, or a declared report.
-func (c *Collection) Tells(name string) bool {
+func (c *Collection) HasReport(name string) bool {
 	switch name {
 	case MapName:
 		return c.Map != nil
 	case EffectiveName:
-		return c.Guard == Everybody && !c.Inner
+		return c.Guard == AnyCaller && !c.Inner
 	case c.Counts.Name:
 		return c.Counts.Of != nil
 	}

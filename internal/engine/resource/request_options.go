@@ -14,8 +14,8 @@ type RequestHeader struct {
 	Name, Description string
 	// Values are the allowed values, in any letter case; nil means any text.
 	Values []string
-	// Most makes the value a number from 1 to Most; 0: not a number.
-	Most int
+	// Max makes the value a number from 1 to Most; 0: not a number.
+	Max int
 	// Elsewhere: the option may have effects outside of the parent of a created resource (Collection.Local).
 	Elsewhere bool
 	// Methods are the methods with this header, Types the resource types; nil means every type.

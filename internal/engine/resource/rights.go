@@ -64,8 +64,8 @@ type Guard int
 
 // The guards.
 const (
-	// Everybody: no additional rule.
-	Everybody Guard = iota
+	// AnyCaller: no additional rule.
+	AnyCaller Guard = iota
 	// Accounts: the resources are the users themselves.
 	Accounts
 	// Sessions: the resources belong to the user that is their parent.
@@ -98,7 +98,7 @@ const (
 
 // ordinary reports whether resources are stored, undone and deleted like all others, subject only to access rights.
 func (g Guard) ordinary() bool {
-	return g == Everybody || g == Managed || g == Common || g == Between || g == Own || g == Asking
+	return g == AnyCaller || g == Managed || g == Common || g == Between || g == Own || g == Asking
 }
 
 // Rights are the rights of a user who is not an administrator (authz.Rights).
@@ -131,18 +131,18 @@ type Subject struct {
 // sees, nil for all of them. For other actions it returns the problem that refuses the access, if it is refused.
 type Decide func(caller Caller, action Action, on Subject) (seen store.Expr, err error)
 
-// seen returns the condition on the resources of a collection that a caller sees: nil for all of them, store.Nothing for none. It is the
-// only place where access rights limit reading.
-func (a *API) seen(c *Collection, caller Caller) store.Expr {
-	return a.seenBy(caller, Subject{Collection: c})
+// visibility returns the condition on the resources of a collection that a caller sees: nil for all of them, store.Nothing for none. It is
+// the only place where access rights limit reading.
+func (a *API) visibility(c *Collection, caller Caller) store.Expr {
+	return a.visibilityBy(caller, Subject{Collection: c})
 }
 
-// seenAlone is seen for queries that are limited to this collection.
-func (a *API) seenAlone(c *Collection, caller Caller) store.Expr {
-	return a.seenBy(caller, Subject{Collection: c, Alone: true})
+// visibilityAlone is seen for queries that are limited to this collection.
+func (a *API) visibilityAlone(c *Collection, caller Caller) store.Expr {
+	return a.visibilityBy(caller, Subject{Collection: c, Alone: true})
 }
 
-func (a *API) seenBy(caller Caller, on Subject) store.Expr {
+func (a *API) visibilityBy(caller Caller, on Subject) store.Expr {
 	if a.May == nil {
 		return nil
 	}

@@ -223,7 +223,7 @@ func (s *Search) findAround(tx *store.Tx) error {
 	}
 	s.add(MatchAround, rows)
 	// Resources that contain others come first.
-	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} {
+	for _, use := range []SpaceUse{HoldsSpace, SpansSpace, TakesSpace} {
 		if _, err := s.find(tx, MatchWithin, store.InCollection(s.spacedCollections(use)...), compare(lowColumn, "ge", low),
 			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
 			return err

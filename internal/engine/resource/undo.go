@@ -278,7 +278,7 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	if blocked != nil {
 		return cannotUndo("the addresses of %s %d were assigned to another resource afterwards", blocked.Type, blocked.ID)
 	}
-	if errors.Is(err, space.ErrTaken) {
+	if errors.Is(err, space.ErrNotFree) {
 		return cannotUndo("the addresses were assigned to another resource afterwards")
 	}
 	return err

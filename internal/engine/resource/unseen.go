@@ -9,10 +9,10 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// keepUnseen keeps references to resources that the caller does not see when a request sets the field: the caller was not shown them, so
+// keepHidden keeps references to resources that the caller does not see when a request sets the field: the caller was not shown them, so
 // it cannot have meant to remove them. A single reference stays if the request has null, which the caller was shown; another value
 // replaces it.
-func (c *Change) keepUnseen() error {
+func (c *Change) keepHidden() error {
 	if !c.Requested() || !c.Caller.Limited() || c.Row == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (c *Change) keepUnseen() error {
 				continue
 			}
 			was := reflect.ValueOf(c.Old).Elem().FieldByIndex(f.Index).Interface().(schema.Ref)
-			unseen, err := c.unseen([]int64{was.ID})
+			unseen, err := c.hiddenIDs([]int64{was.ID})
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (c *Change) keepUnseen() error {
 			links = slices.DeleteFunc(links, func(id int64) bool {
 				return slices.ContainsFunc(list.Items, func(item schema.RefItem) bool { return item.ID == id })
 			})
-			unseen, err := c.unseen(links)
+			unseen, err := c.hiddenIDs(links)
 			if err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ func (c *Change) keepUnseen() error {
 	return nil
 }
 
-// unseen returns those of the resources that the caller does not see.
-func (c *Change) unseen(ids []int64) ([]int64, error) {
+// hiddenIDs returns those of the resources that the caller does not see.
+func (c *Change) hiddenIDs(ids []int64) ([]int64, error) {
 	heads := map[int64]store.Head{}
 	if err := c.Tx.Heads(slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id == 0 }), heads); err != nil {
 		return nil, err

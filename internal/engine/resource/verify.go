@@ -103,7 +103,7 @@ const maxHeads = 100_000
 
 // checkRow checks that a row's columns match its body.
 func (v *verifier) checkRow(r *store.Resource) {
-	again, err := v.api.Again(r)
+	again, err := v.api.RebuildRow(r)
 	switch {
 	case err != nil:
 		v.fault("resource %d cannot be read: %v", r.ID, err)

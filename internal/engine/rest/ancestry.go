@@ -12,19 +12,19 @@ func (rd *renderer) loadAbove(rows []*store.Resource) error {
 		at[i] = r.Parent
 	}
 	for depth := 0; depth < maxDepth; depth++ {
-		rd.wanted = rd.wanted[:0]
+		rd.neededHeads = rd.neededHeads[:0]
 		for i, id := range at {
 			for id > resource.RootID {
 				h, ok := rd.heads[id]
 				if !ok {
-					rd.wanted = append(rd.wanted, id)
+					rd.neededHeads = append(rd.neededHeads, id)
 					break
 				}
 				id = h.Parent
 			}
 			at[i] = id
 		}
-		if len(rd.wanted) == 0 {
+		if len(rd.neededHeads) == 0 {
 			return nil
 		}
 		wanted := len(rd.heads)

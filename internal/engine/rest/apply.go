@@ -189,7 +189,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 	var faults []*problem.Problem
 	prepared = map[int]any{}
 	for i, raw := range q.Resources {
-		members, err := schema.ParseObject(raw, AnyBody.Members)
+		members, err := schema.ParseObject(raw, StandardBody.Members)
 		var name string
 		if err == nil && (members["type"] == nil || json.Unmarshal(members["type"], &name) != nil) {
 			err = problem.Missing("type")
@@ -238,7 +238,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		tx.Describe("APPLY", text)
 	}
-	into, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true})
+	into, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, CheckOnly: true})
 	if err != nil && !(problem.IsNotFound(err) && len(all) > 0) { // one of the resources may create it
 		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}

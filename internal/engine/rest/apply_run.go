@@ -204,7 +204,7 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 // applyOne applies the resource with this index.
 func (d *applying) applyOne(i int) error {
 	members := maps.Clone(d.all[i])
-	how := resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
+	how := resource.Applying{Base: d.q.Into, Action: d.q.Action, IsMatched: func(id int64) bool { return d.kept[id] }}
 	if raw, ok := members["in"]; ok {
 		delete(members, "in")
 		var in string
@@ -238,7 +238,7 @@ func (d *applying) applyOne(i int) error {
 	if err != nil {
 		return err
 	}
-	one.Changes, one.Notes = done.Changes, done.Said
+	one.Changes, one.Notes = done.Changes, done.Notes
 	if !dryRun(d.rq.Request) { // the secrets of a dry run do not exist
 		one.Once = done.Once
 	}

@@ -23,14 +23,14 @@ func (a *Server) mayRequestApproval(rq *request) bool {
 type tried struct {
 	answer
 	resource.Outcome
-	asked   resource.Asked
+	asked   resource.RequestedChange
 	depends int64 // the pending request that the change was sent below; 0 for an existing resource
 }
 
 // ask stores a change as a request for approval, and answers 202 with the resulting resource or, for a deletion, with the request. It
 // tries the change first, so that an impossible change is refused at once.
 func (a *Server) ask(w http.ResponseWriter, rq *request) error {
-	t := &tried{asked: resource.Asked{Method: rq.Method, Collection: rq.Collection.Name, ID: rq.ID, Members: rq.members,
+	t := &tried{asked: resource.RequestedChange{Method: rq.Method, Collection: rq.Collection.Name, ID: rq.ID, Members: rq.members,
 		Headers: map[string]string{}}}
 	if rq.Sub != nil {
 		t.asked.Sub = rq.Sub.Name
@@ -45,7 +45,7 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 	for again := 0; ; again++ {
 		t.asked.Members = maps.Clone(first)
 		err := a.askOnce(rq, t, &ans)
-		if p, ok := problem.As(err); ok && p.Code == "ResourceConflictsWithOther" && again < askedAgain && rq.Method == http.MethodPost {
+		if p, ok := problem.As(err); ok && p.Code == "ResourceConflictsWithOther" && again < maxAskRetries && rq.Method == http.MethodPost {
 			continue // a concurrent request reserved the same space; if the next free space is wanted, there may be another one
 		}
 		if err != nil {
@@ -68,13 +68,13 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 	return nil
 }
 
-// askedAgain is the maximum number of retries after conflicts with concurrent requests.
-const askedAgain = 5
+// maxAskRetries is the maximum number of retries after conflicts with concurrent requests.
+const maxAskRetries = 5
 
 // askOnce tries the change, and stores the request.
 func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-	if err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+	if err := a.WithOutside(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
 		rq.outside = o
 		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
 	}); err != nil {
@@ -100,7 +100,7 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 	id := rq.ID
 	switch {
 	case rq.Sub != nil && rq.Sub.Asks:
-		if err = a.belowAsked(tx, rq, t); err != nil {
+		if err = a.applyBelowPending(tx, rq, t); err != nil {
 			return a.Conceal(tx, rq.caller, rq.members, err)
 		}
 	default:
@@ -145,8 +145,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 	return err
 }
 
-// belowAsked applies a pending request, and then the change that was sent below it.
-func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
+// applyBelowPending applies a pending request, and then the change that was sent below it.
+func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
 	above, err := a.Workflow.Foresee(c, rq.ID)
 	if err != nil {

@@ -160,7 +160,7 @@ func (a *Server) createList(w http.ResponseWriter, rq *request) error {
 	if !json.Valid(rq.raw) {
 		return problem.BadRequest("InvalidRequestBody", "the body is not JSON")
 	}
-	whole, err := schema.ParseObject(slices.Concat([]byte(`{"":`), rq.raw, []byte("}")), AnyBody.Members)
+	whole, err := schema.ParseObject(slices.Concat([]byte(`{"":`), rq.raw, []byte("}")), StandardBody.Members)
 	if err != nil {
 		return err
 	}

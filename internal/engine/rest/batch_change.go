@@ -100,7 +100,7 @@ func atPosition(at string, err error) error {
 
 // partOf reads a change of a batch. earlier reports whether ref is the index of an earlier change that creates a resource.
 func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier func(ref int) bool) (*part, error) {
-	members, err := schema.ParseObject(raw, AnyBody.Members)
+	members, err := schema.ParseObject(raw, StandardBody.Members)
 	if err != nil {
 		return nil, err
 	}

@@ -21,13 +21,13 @@ type Bounds struct {
 	Time time.Duration
 }
 
-// Limits of bodies: AnyBody of changes by authenticated callers, SmallBody of sign-ins and similar requests without authentication,
+// Limits of bodies: StandardBody of changes by authenticated callers, SmallBody of sign-ins and similar requests without authentication,
 // ReportBody of a service point's report, StreamBody of a batch of its records.
 var (
-	AnyBody    = Bounds{Bytes: 10 << 20, Members: 200_000}
-	SmallBody  = Bounds{Bytes: 16 << 10, Members: 100, Time: 10 * time.Second}
-	ReportBody = Bounds{Bytes: 256 << 10, Members: 20_000, Time: 30 * time.Second}
-	StreamBody = Bounds{Bytes: 1 << 20, Members: 100_000, Time: 30 * time.Second}
+	StandardBody = Bounds{Bytes: 10 << 20, Members: 200_000}
+	SmallBody    = Bounds{Bytes: 16 << 10, Members: 100, Time: 10 * time.Second}
+	ReportBody   = Bounds{Bytes: 256 << 10, Members: 20_000, Time: 30 * time.Second}
+	StreamBody   = Bounds{Bytes: 1 << 20, Members: 100_000, Time: 30 * time.Second}
 )
 
 // ReadBody reads a request's JSON object within the limits. It refuses bodies that are not an object, have a duplicate member, or nest

@@ -22,7 +22,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 		}
 		if slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
 			within[r.ID] = r.ID
-			if rd.api.CollectionOf(t).Space == resource.LiesOverSpace {
+			if rd.api.CollectionOf(t).Space == resource.SpansSpace {
 				within[r.ID] = r.Parent
 			}
 		}

@@ -171,7 +171,7 @@ func (rq *request) readPart(part *multipart.Part) error {
 		return partProblem(err, "%s: must have at most %d bytes", name, maxInfo)
 	}
 	if name == infoPart {
-		members, err := schema.ParseObject(text, AnyBody.Members)
+		members, err := schema.ParseObject(text, StandardBody.Members)
 		if err != nil {
 			return err
 		}

@@ -15,13 +15,13 @@ import (
 
 // counts answers with the numbers of resources below a resource, by kind (Collection.Counts).
 func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	form, _, err := a.askedBelow(w, r, t, caller)
+	form, _, err := a.parseReportRequest(w, r, t, caller)
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
 	var numbers map[string]int64
 	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
-		row, err := a.locateWhole(tx, t, caller)
+		row, err := a.locateFullyVisible(tx, t, caller)
 		if err == nil {
 			numbers, err = t.Collection.Counts.Of(tx, row)
 		}
@@ -34,8 +34,8 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	return nil
 }
 
-// locateWhole returns the resource of a request about everything below it. It refuses callers that do not see everything below it.
-func (a *Server) locateWhole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
+// locateFullyVisible returns the resource of a request about everything below it. It refuses callers that do not see everything below it.
+func (a *Server) locateFullyVisible(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
 	row, err := a.Locate(tx, t, caller)
 	if err != nil || !caller.Limited() {
 		return row, err

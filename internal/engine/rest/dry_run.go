@@ -83,16 +83,16 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 	}); err != nil {
 		return err
 	}
-	err := a.countSeen(rq, &tried.Tally, touched)
+	err := a.countVisible(rq, &tried.Tally, touched)
 	if err == nil {
 		ans.body, err = json.Marshal(tried)
 	}
 	return err
 }
 
-// countSeen removes the resources that a limited caller does not see from the counts of a dry run. Created resources are always the
+// countVisible removes the resources that a limited caller does not see from the counts of a dry run. Created resources are always the
 // caller's.
-func (a *Server) countSeen(rq *request, tally *store.Tally, touched map[int64]string) error {
+func (a *Server) countVisible(rq *request, tally *store.Tally, touched map[int64]string) error {
 	if touched == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // effective answers with the rights of the caller, or of the user in the parameter user, on a resource, and with the access rights that
 // decide.
 func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	form, query, err := a.askedBelow(w, r, t, caller, "user")
+	form, query, err := a.parseReportRequest(w, r, t, caller, "user")
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}

@@ -81,7 +81,7 @@ func (e *engine) id(path, body string) string {
 	return fmt.Sprint(int64(id))
 }
 
-// The complete bytes that clients receive for toy types.
+// TestToysOnTheWire compares the complete bytes that clients receive for toy types.
 func TestToysOnTheWire(t *testing.T) {
 	e := startEngine(t)
 	s := e.id("shelves", `{"name":"top"}`)
@@ -102,7 +102,8 @@ func TestToysOnTheWire(t *testing.T) {
 	}
 }
 
-// Tags declare recurring rules: names that are unique among siblings or everywhere, and the effect of a deletion on referring resources.
+// TestRecurringRules checks the recurring rules that tags declare: unique names among siblings or everywhere, and the effect of a deletion
+// on referring resources.
 func TestRecurringRules(t *testing.T) {
 	e := startEngine(t)
 	top, bottom := e.id("shelves", `{"name":"top"}`), e.id("shelves", `{"name":"bottom"}`)
@@ -145,7 +146,8 @@ func TestRecurringRules(t *testing.T) {
 	}
 }
 
-// A rule of another package runs after the type's own, for every kind of write, and a refused change is not written.
+// TestRuleOfAnotherPackage checks that a rule of another package runs after the type's own rules, for every kind of write. A refused change
+// is not written.
 func TestRuleOfAnotherPackage(t *testing.T) {
 	var seen []string
 	e := startEngine(t, func(r *resource.Registry) {
@@ -170,7 +172,7 @@ func TestRuleOfAnotherPackage(t *testing.T) {
 	}
 }
 
-// The number of change feeds is limited, and a closed feed makes room for another.
+// TestTooManyFollowers checks that the number of change feeds is limited. A closed feed makes room for another.
 func TestTooManyFollowers(t *testing.T) {
 	e := startEngine(t)
 	e.api.followers = make(chan struct{}, 1)

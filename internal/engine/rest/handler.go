@@ -37,7 +37,7 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.C
 	if ours := a.ours[strings.TrimPrefix(r.URL.Path, a.Base+"/")]; ours.serve != nil {
 		return ours.serve(w, r, caller)
 	}
-	if t, serve := a.oursBelow(r.URL.Path); serve != nil {
+	if t, serve := a.findReport(r.URL.Path); serve != nil {
 		return serve(w, r, t, caller)
 	}
 	t, err := a.route(r, caller)
@@ -109,9 +109,9 @@ func noMethod(method string, methods []string) error {
 		"This resource does not accept %s. Allowed: %s", method, allow(methods))
 }
 
-// oursBelow returns the resource and the handler of a path that is not published, below one resource: its map, its counts, the effective
+// findReport returns the resource and the handler of a path that is not published, below one resource: its map, its counts, the effective
 // rights on it, or a report. serve is nil for any other path.
-func (a *Server) oursBelow(path string) (
+func (a *Server) findReport(path string) (
 	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
 ) {
 	path = strings.TrimPrefix(path, a.Base+"/")
@@ -122,7 +122,7 @@ func (a *Server) oursBelow(path string) (
 	c := a.Collection(parts[0])
 	id, ok := number(parts[1])
 	t = resource.Target{Collection: c, ID: id}
-	if c == nil || !ok || !c.Tells(parts[2]) {
+	if c == nil || !ok || !c.HasReport(parts[2]) {
 		return t, nil
 	}
 	switch name := parts[2]; name {
@@ -141,10 +141,11 @@ func (a *Server) oursBelow(path string) (
 	}
 }
 
-// askedBelow reads a request for a path that is not published, below one resource. It refuses other parameters than known; it answers
-// OPTIONS.
-func (a *Server) askedBelow(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, known ...string) (form media,
-	query url.Values, err error) {
+// parseReportRequest reads a request for a path that is not published, below one resource. It refuses other parameters than known; it
+// answers OPTIONS.
+func (a *Server) parseReportRequest(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, known ...string) (
+	form media, query url.Values, err error,
+) {
 	if err = a.only(w, r, t, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
 		return form, nil, err
 	}
@@ -198,11 +199,11 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	if len(parts) <= 4 && slices.ContainsFunc(parts, isTooLargeID) { // no resource has this id, whatever the path
-		return t, a.nothingAt(r, parts)
+		return t, a.notFoundProblem(r, parts)
 	}
 	if id, ok := number(parts[0]); ok {
 		if len(parts) != 1 {
-			return t, a.nothingAt(r, parts)
+			return t, a.notFoundProblem(r, parts)
 		}
 		return resource.Target{Any: true, ID: id}, nil
 	}
@@ -220,7 +221,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	if t.ID, ok = number(parts[1]); !ok {
 		alias := t.Collection.Aliases[parts[1]]
 		if alias == nil {
-			return t, a.nothingAt(r, parts)
+			return t, a.notFoundProblem(r, parts)
 		}
 		t.Alias = true
 		if t.ID, err = alias(caller); err != nil {
@@ -247,8 +248,8 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	return t, nil
 }
 
-// nothingAt returns a 404 problem for the path of a request. parts are the elements of the path below the base.
-func (a *Server) nothingAt(r *http.Request, parts []string) error {
+// notFoundProblem returns a 404 problem for the path of a request. parts are the elements of the path below the base.
+func (a *Server) notFoundProblem(r *http.Request, parts []string) error {
 	return problem.New(http.StatusNotFound, "ResourceNotFound", "%s does not exist%s", r.URL.Path, a.elsewhere(parts))
 }
 
@@ -260,7 +261,7 @@ func (a *Server) notServed(r *http.Request, parts []string) error {
 	if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
 		return notImplemented(r.URL.Path)
 	}
-	return a.nothingAt(r, parts)
+	return a.notFoundProblem(r, parts)
 }
 
 // isTooLargeID reports whether a path element is a number that cannot be an id.

@@ -18,7 +18,7 @@ var engineHeaders = []resource.RequestHeader{
 	{Name: dryRunHeader, Description: "Dry run: try the change and roll it back. The answer is 200 and lists the effects. Portolan extension.",
 		Values: []string{"true", "false"}, Methods: changes},
 	{Name: atMostHeader, Description: "Delete at most this number of resources, 1 to 10000, from the bottom up. The answer is 200 and says " +
-		"whether the deletion is complete. Repeat the same request to continue. Portolan extension.", Most: maxDeletedAtOnce,
+		"whether the deletion is complete. Repeat the same request to continue. Portolan extension.", Max: maxDeletedAtOnce,
 		Methods: []string{http.MethodDelete}},
 	{Name: confirmHeader, Description: "The number of resources that the deletion of a list shall delete. The deletion is refused if the " +
 		"filter matches another number. Portolan extension.", Methods: []string{http.MethodDelete}},

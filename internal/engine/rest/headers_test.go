@@ -11,7 +11,7 @@ import (
 	"portolan/internal/testkit/toys"
 )
 
-// Option headers are parsed once, into their type, and refused before any rule runs.
+// TestRequestOptions checks that option headers are parsed once, into their type, and refused before any rule runs.
 func TestRequestOptions(t *testing.T) {
 	gently, order, from := resource.Flag("x-gently", "Gently."), resource.Choice("x-order", "In which order.", "UP", "DOWN"),
 		resource.Number("x-from", "Where from.")

@@ -298,7 +298,7 @@ func (p *pager) add(row *store.Resource) error {
 	if !completed {
 		from := len(p.bodies)
 		var err error
-		if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
+		if p.bodies, err = p.rd.appendFullBody(p.bodies, row); err != nil {
 			return err
 		}
 		kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]

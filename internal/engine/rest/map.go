@@ -32,7 +32,7 @@ const (
 
 // spaceMap serves the utilization map of a resource.
 func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	form, query, err := a.askedBelow(w, r, t, caller, "cells", "prefix")
+	form, query, err := a.parseReportRequest(w, r, t, caller, "cells", "prefix")
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	}
 	var m *resource.SpaceMap
 	if err := a.longRead(r.Context(), caller, false, func(tx *store.Tx) error {
-		row, err := a.locateWhole(tx, t, caller)
+		row, err := a.locateFullyVisible(tx, t, caller)
 		if err == nil {
 			err = within(row, part)
 		}

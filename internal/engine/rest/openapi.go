@@ -76,8 +76,8 @@ func (a *Server) parameters() doc {
 		if h.Values != nil {
 			schema["enum"] = h.Values
 		}
-		if h.Most > 0 {
-			schema = doc{"type": "integer", "minimum": 1, "maximum": h.Most}
+		if h.Max > 0 {
+			schema = doc{"type": "integer", "minimum": 1, "maximum": h.Max}
 		}
 		all[h.Name] = doc{"name": h.Name, "in": "header", "description": h.Description, "schema": schema}
 	}
@@ -173,7 +173,7 @@ func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	for _, rep := range c.Reports {
 		paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
 	}
-	if c.Guard == resource.Everybody && a.Effective != nil {
+	if c.Guard == resource.AnyCaller && a.Effective != nil {
 		paths[at+"/{id}/"+resource.EffectiveName] = a.effectivePath(c)
 	}
 	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, types, types, c.Path()+"One", c.Path())

@@ -49,11 +49,11 @@ type renderer struct {
 	limited        bool
 	hidden, partly map[int64]bool
 	// seen are resources that are known to be visible.
-	seen    map[int64]bool
-	links   bool
-	heads   map[int64]store.Head
-	inlined map[int64][]byte
-	wanted  []int64
+	seen        map[int64]bool
+	links       bool
+	heads       map[int64]store.Head
+	inlined     map[int64][]byte
+	neededHeads []int64
 	// last is the type of the previous row, lastOf its collection.
 	last   *schema.Type
 	lastOf *resource.Collection
@@ -89,12 +89,12 @@ func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collect
 	return rd.last, rd.lastOf
 }
 
-// collectWanted records the resources whose heads a row needs.
-func (rd *renderer) collectWanted(r *store.Resource) {
+// collectHeads records the resources whose heads a row needs.
+func (rd *renderer) collectHeads(r *store.Resource) {
 	add := func(id int64) {
 		if id > resource.RootID {
 			if _, ok := rd.heads[id]; !ok && !rd.hidden[id] {
-				rd.wanted = append(rd.wanted, id)
+				rd.neededHeads = append(rd.neededHeads, id)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (rd *renderer) collectWanted(r *store.Resource) {
 		add(ref.Target)
 	}
 	looked := rd.limited && !rd.caller.Rights.SeesParent(r.ID)
-	looked = looked || rd.limited && (c.From != store.Resources || c.Guard != resource.Everybody)
+	looked = looked || rd.limited && (c.From != store.Resources || c.Guard != resource.AnyCaller)
 	if rd.limited && !looked {
 		rd.seen[r.Parent] = true
 	}
@@ -126,7 +126,7 @@ func (rd *renderer) collectWanted(r *store.Resource) {
 // prepare completes rows and reads the data that they need of other resources.
 func (rd *renderer) prepare(rows []*store.Resource) (err error) {
 	for _, r := range rows {
-		if r.Body, err = rd.wholeBody(nil, r); err != nil {
+		if r.Body, err = rd.appendFullBody(nil, r); err != nil {
 			return err
 		}
 	}
@@ -136,8 +136,8 @@ func (rd *renderer) prepare(rows []*store.Resource) (err error) {
 	return rd.loadFor(rows)
 }
 
-// wholeBody appends the body of a row with all members that it omits. Bodies from other sources are complete.
-func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
+// appendFullBody appends the body of a row with all members that it omits. Bodies from other sources are complete.
+func (rd *renderer) appendFullBody(b []byte, r *store.Resource) ([]byte, error) {
 	t, c := rd.declared(r)
 	if t == nil || c.From != store.Resources {
 		return append(b, r.Body...), nil
@@ -187,7 +187,7 @@ func (rd *renderer) completes(r *store.Resource) *resource.Collection {
 // loadFor reads the data that completed rows need of other resources.
 func (rd *renderer) loadFor(rows []*store.Resource) error {
 	for _, r := range rows {
-		rd.collectWanted(r)
+		rd.collectHeads(r)
 	}
 	if err := rd.concealSums(rows); err != nil {
 		return err
@@ -197,13 +197,13 @@ func (rd *renderer) loadFor(rows []*store.Resource) error {
 
 // load reads the wanted heads that are not cached, with one query.
 func (rd *renderer) load() (err error) {
-	if len(rd.wanted) == 0 {
+	if len(rd.neededHeads) == 0 {
 		return nil
 	}
-	slices.Sort(rd.wanted)
-	rd.wanted = slices.Compact(rd.wanted)
+	slices.Sort(rd.neededHeads)
+	rd.neededHeads = slices.Compact(rd.neededHeads)
 	if rd.limited {
-		asked := slices.Clone(rd.wanted)
+		asked := slices.Clone(rd.neededHeads)
 		defer func() {
 			if err == nil {
 				err = rd.conceal(asked)
@@ -211,18 +211,18 @@ func (rd *renderer) load() (err error) {
 		}()
 	}
 	var missing []int64
-	for _, id := range rd.wanted {
+	for _, id := range rd.neededHeads {
 		h, ok := rd.api.heads.Get(rd.tx, id)
 		if !ok {
 			missing = append(missing, id)
 		}
-		if came, fresh := rd.tx.CameWith(id); fresh {
+		if came, fresh := rd.tx.PrefetchedHead(id); fresh {
 			rd.heads[id] = came
 		} else if ok {
 			rd.heads[id] = h
 		}
 	}
-	rd.wanted = rd.wanted[:0]
+	rd.neededHeads = rd.neededHeads[:0]
 	rd.tx.NoteHeads(missing)
 	if len(missing) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // report returns the handler of a report (Collection.Reports).
 func (a *Server) report(rep resource.Report) func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error {
 	return func(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-		form, _, err := a.askedBelow(w, r, t, caller)
+		form, _, err := a.parseReportRequest(w, r, t, caller)
 		if err != nil || r.Method == http.MethodOptions {
 			return err
 		}

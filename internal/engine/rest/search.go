@@ -114,7 +114,7 @@ func (a *Server) hits(tx *store.Tx, form media, found *resource.Search) ([]byte,
 	rows := make([]*store.Resource, len(found.Hits))
 	for i, h := range found.Hits {
 		rows[i] = h.Row.Clone() // completing modifies the row
-		rd.wanted = append(rd.wanted, h.Row.Parent)
+		rd.neededHeads = append(rd.neededHeads, h.Row.Parent)
 	}
 	if err := rd.prepare(rows); err != nil {
 		return nil, err

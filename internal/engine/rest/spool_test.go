@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A list may have many pieces in memory while all lists together have few, and some even otherwise. Further pieces wait in a file, and
-// all come out in order. At the end, the counters are zero.
+// TestSpoolInMemory checks the limits of pieces in memory: a list may have many while all lists together have few, and some otherwise.
+// Further pieces wait in a file, and all are sent in order. The counters are zero at the end.
 func TestSpoolInMemory(t *testing.T) {
 	var all backlog
 	var own atomic.Int64
@@ -61,7 +61,7 @@ func TestSpoolInMemory(t *testing.T) {
 	}
 }
 
-// A list without room in files waits, and continues when its client has read some data.
+// TestSpoolGoesOn checks that a list without room in files waits, and continues when its client has read some data.
 func TestSpoolGoesOn(t *testing.T) {
 	var all backlog
 	var own atomic.Int64

@@ -43,7 +43,7 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		return nil, err
 	}
 	// Missing vacant addresses would reveal hidden resources.
-	if _, err := a.locateWhole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
+	if _, err := a.locateFullyVisible(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}

@@ -22,10 +22,10 @@ type fedChange struct {
 	text    []byte
 }
 
-// Told returns a transaction as one JSON object: its members in the feed, its position, and at most limit of the selected changes. The
+// FeedEntry returns a transaction as one JSON object: its members in the feed, its position, and at most limit of the selected changes. The
 // member more says that there are more changes. It returns nil if no change is selected, except for transactions without changes when
 // everything is selected.
-func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error) {
+func (a *Server) FeedEntry(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error) {
 	f := following{collections: collections, parent: parent}
 	var changes []byte
 	n := 0

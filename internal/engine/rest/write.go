@@ -86,8 +86,8 @@ func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) erro
 
 // maxProbes is the maximum number of addresses that are probed for one change. Probing takes time; no lock is held during it.
 const (
-	maxProbes     = 16
-	tooManyAnswer = "the first %d free addresses all answer a probe, so they are in use"
+	maxProbes         = 16
+	allProbesAnswered = "the first %d free addresses all answer a probe, so they are in use"
 )
 
 // maxComment is the maximum length of the comment on a change, in bytes.
@@ -121,7 +121,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		}
 	}
 	var ans answer
-	err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+	err := a.WithOutside(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
 		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
@@ -257,13 +257,13 @@ func showsOnce(t *schema.Type) bool {
 }
 
 func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
-	if rq.raw, err = readBytes(w, rq.Request, AnyBody); err != nil {
+	if rq.raw, err = readBytes(w, rq.Request, StandardBody); err != nil {
 		return err
 	}
 	if rq.list = rq.listable && bytes.HasPrefix(bytes.TrimLeft(rq.raw, " \t\r\n"), []byte("[")); rq.list {
 		return nil
 	}
-	if rq.members, err = schema.ParseObject(rq.raw, AnyBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
+	if rq.members, err = schema.ParseObject(rq.raw, StandardBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
 		rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
 	}
 	if err != nil || rq.Method != http.MethodPost || len(a.tablesOf(rq.Target)) == 0 {
@@ -327,14 +327,14 @@ func (a *Server) readHead(rq *request) (err error) {
 
 // perform executes the request in the transaction. An error does not mention resources that are hidden from the caller.
 func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
-	ans, err := a.performAsked(tx, rq)
+	ans, err := a.performApproved(tx, rq)
 	if err != nil {
 		err = a.Conceal(tx, rq.caller, rq.members, err)
 	}
 	return ans, err
 }
 
-func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
+func (a *Server) performApproved(tx *store.Tx, rq *request) (answer, error) {
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
 		Prepared: rq.prepared, Made: rq.outside.Made,
 		Content: rq.content,

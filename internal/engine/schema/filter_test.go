@@ -28,7 +28,7 @@ func FuzzParseFilter(f *testing.F) {
 	})
 }
 
-// "and" binds tighter than "or".
+// TestFilterPrecedence checks that "and" binds tighter than "or".
 func TestFilterPrecedence(t *testing.T) {
 	n, err := ParseFilter(`a:1 or b:2 and c:3 or (d:4 or e:5) and f:6`)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestFilterPrecedence(t *testing.T) {
 	}
 }
 
-// Words of the grammar may be field names.
+// TestFilterWordsAsFields checks that words of the grammar may be field names.
 func TestFilterWordsAsFields(t *testing.T) {
 	for _, text := range []string{`order:1`, `android:'x' and origin:'y'`, `in:in(1)`, `and:1 and or:2`} {
 		if _, err := ParseFilter(text); err != nil {

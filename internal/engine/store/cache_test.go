@@ -84,8 +84,8 @@ func caches(s *Store) map[string]*Cache[int64, Head] {
 	}
 }
 
-// A value from a snapshot older than a change is not cached for later transactions, and a newer cached value is not returned to that
-// snapshot.
+// TestCacheWithOldSnapshot checks that a value from a snapshot older than a change is not cached for later transactions. A newer cached
+// value is not returned to that snapshot.
 func TestCacheWithOldSnapshot(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
@@ -144,7 +144,8 @@ func TestCacheWithOldSnapshot(t *testing.T) {
 	}
 }
 
-// A transaction caches values that depend on its own changes for itself alone, and only until its next change.
+// TestCacheInTransaction checks that a transaction caches values that depend on its own changes for itself alone, and only until its next
+// change.
 func TestCacheInTransaction(t *testing.T) {
 	s := manager(t)
 	failed := errors.New("failed")
@@ -180,8 +181,8 @@ func TestCacheInTransaction(t *testing.T) {
 	}
 }
 
-// A value that depends on the uncommitted change of a job is not shared with the next job of the group. Groups collect jobs only for
-// maxGroupTime: on a slow machine the second job may get its own commit, and the test is repeated.
+// TestCacheInGroup checks that a value that depends on the uncommitted change of a job is not shared with the next job of the group. Groups
+// collect jobs only for maxGroupTime: on a slow machine the second job may get its own commit, and the test is repeated.
 func TestCacheInGroup(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
@@ -230,7 +231,8 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	return shared
 }
 
-// A commit of another process is detected, even if its content is unknown. A manager's own commits are not treated as those of others.
+// TestCacheAndOtherProcesses checks that a commit of another process is detected, even if its content is unknown. A manager's own commits
+// are not treated as those of others.
 func TestCacheAndOtherProcesses(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "mine")
@@ -270,8 +272,8 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	}
 }
 
-// A row that is read repeatedly is queried once and reflects the last commit: that of this process at once, that of another process
-// shortly afterwards. Modifying a returned row does not affect others.
+// TestRowCache checks that a row that is read repeatedly is queried once and reflects the last commit: that of this process at once, that
+// of another process shortly afterwards. A change to a returned row does not affect others.
 func TestRowCache(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "first")
@@ -323,7 +325,7 @@ func TestRowCache(t *testing.T) {
 	}
 }
 
-// A long list that started before a change does not replace values that were read after the change.
+// TestCacheKeepsNewerValue checks that a long list that started before a change does not replace values that were read after the change.
 func TestCacheKeepsNewerValue(t *testing.T) {
 	s := manager(t)
 	c := caches(s)["by topic"]
@@ -347,7 +349,7 @@ func TestCacheKeepsNewerValue(t *testing.T) {
 	}
 }
 
-// A commit that completes after it was given up, because its answer was lost, still invalidates values.
+// TestCacheAfterLostCommit checks that a commit whose answer was lost still invalidates values when it completes.
 func TestCacheAfterLostCommit(t *testing.T) {
 	url := pgtest.URL(t)
 	s, err := Open(Options{Database: url, Exclusive: true})

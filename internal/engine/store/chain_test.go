@@ -28,7 +28,8 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 	return faults
 }
 
-// A manipulation of the history outside of the manager is detected and reported with the number of its transaction.
+// TestChainDetectsManipulation checks that a manipulation of the history outside of the manager is reported with the number of its
+// transaction.
 func TestChainDetectsManipulation(t *testing.T) {
 	for name, tamper := range map[string]struct {
 		statements []string // with %d for the third transaction
@@ -98,7 +99,8 @@ func TestChainDetectsManipulation(t *testing.T) {
 	}
 }
 
-// The chain continues after transactions were pruned, wholly or in part, and after a time in which no links were created.
+// TestChainContinuesAfterPruning checks that the chain continues after transactions were pruned, wholly or in part, and after a time in
+// which no links were created.
 func TestChainContinuesAfterPruning(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("first"))
@@ -152,7 +154,8 @@ func TestChainContinuesAfterPruning(t *testing.T) {
 	})
 }
 
-// A process that was delayed, and whose pending transactions were linked and pruned by another one meanwhile, does not link them again.
+// TestChainIgnoresLateProcess checks a delayed process whose pending transactions another process has linked and pruned. It does not link
+// them again.
 func TestChainIgnoresLateProcess(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for n := range 3 {

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A gatherer reads rows by id and combines concurrent reads. While a statement is running, requests for other rows wait for its end, and
-// one statement then reads the rows of all of them: a round trip costs more than the rows that it returns. A single request never waits,
-// and no request waits longer than patience, because a statement may hang. A row is always read by a statement that was sent after its
-// request, so it is as recent as if it had been read separately.
+// gatherer reads rows by id and combines concurrent reads. While a statement is running, requests for other rows wait for its end, and one
+// statement then reads the rows of all of them: a round trip costs more than the rows that it returns. A single request never waits, and no
+// request waits longer than patience, because a statement may hang. A row is always read by a statement that was sent after its request, so
+// it is as recent as if it had been read separately.
 type gatherer struct {
 	p *postgres
 	// patience is the maximum time that a request waits for the statements of others.

@@ -48,7 +48,7 @@ func shownName(ctx context.Context, s *Store, id int64) (name string, err error)
 	return name, err
 }
 
-// Each concurrent request gets its own row, and a missing row is reported as such.
+// TestGatheredRows checks that each concurrent request gets its own row, and that a missing row is reported as such.
 func TestGatheredRows(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	s.ShowInline(map[string]string{"Thing": "x"})
@@ -89,7 +89,7 @@ func TestGatheredRows(t *testing.T) {
 	all.Wait()
 }
 
-// A cancelled request does not affect the others, and a request after a change sees the change.
+// TestCancelledGatheredRow checks that a cancelled request does not affect the others, and that a request after a change sees the change.
 func TestCancelledGatheredRow(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "before")
@@ -121,7 +121,8 @@ func TestCancelledGatheredRow(t *testing.T) {
 	all.Wait()
 }
 
-// A hanging statement does not block others for long: a waiting request then reads its row itself, and so do new requests.
+// TestHangingGatheredStatement checks that a hanging statement does not block others for long: waiting and new requests then read their
+// rows themselves.
 func TestHangingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
@@ -139,7 +140,7 @@ func TestHangingGatheredStatement(t *testing.T) {
 	}
 }
 
-// If the statement of waiting requests fails, each of them reads its row itself or gets the error.
+// TestFailingGatheredStatement checks that if the statement of waiting requests fails, each of them reads its row itself or gets the error.
 func TestFailingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
@@ -158,7 +159,7 @@ func TestFailingGatheredStatement(t *testing.T) {
 	}
 }
 
-// If rows are slow, because they come from a disk, requests read them separately for a while.
+// TestSlowRowsAreNotGathered checks that requests read rows separately for a while if the rows are slow, because they come from a disk.
 func TestSlowRowsAreNotGathered(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")

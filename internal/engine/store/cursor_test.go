@@ -2,7 +2,8 @@ package store
 
 import "testing"
 
-// Lists with different columns, each the first list of its transaction on a connection, do not affect each other.
+// TestListsOfDifferentColumns checks that lists with different columns, each the first list of its transaction on a connection, do not
+// affect each other.
 func TestListsOfDifferentColumns(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for range 3 {

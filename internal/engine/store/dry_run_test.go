@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
+// TestTry checks that a trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
 func TestTry(t *testing.T) { both(t, tries) }
 
 func tries(t *testing.T, s *Store) {
@@ -59,7 +59,7 @@ func tries(t *testing.T, s *Store) {
 	}
 }
 
-// If others waited for a trial, the next trial is delayed, so that most changes meet none.
+// TestTrialsAreDelayed checks that the next trial is delayed if others waited for a trial, so that most changes meet none.
 func TestTrialsAreDelayed(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()

@@ -50,9 +50,9 @@ type Extension struct {
 	Opened func(s *Store)
 	// Follow returns the follower of a transaction that changes something. It is nil if nothing is kept in step.
 	Follow func(tx *Tx) Follower
-	// Beside is a text that is read together with a shown resource (Tx.GetShown), if that saves an expensive round trip. The zero Beside
+	// JoinedText is a text that is read together with a shown resource (Tx.GetShown), if that saves an expensive round trip. The zero Beside
 	// means none.
-	Beside Beside
+	JoinedText JoinedText
 	// Rebuild recreates the derived tables from the copied ones. It is nil if there are none. It is called, also with an older schema,
 	// only if all tables of the extension exist.
 	Rebuild func(tx *Tx) error
@@ -60,9 +60,9 @@ type Extension struct {
 	Verify func(tx *Tx, fault func(format string, args ...any)) error
 }
 
-// Beside is a text that is read with the resources of some collections. Collections is called when the database is open. SQL is a
+// JoinedText is a text that is read with the resources of some collections. Collections is called when the database is open. SQL is a
 // PostgreSQL expression over the row r.
-type Beside struct {
+type JoinedText struct {
 	Collections func() []string
 	SQL         string
 }

@@ -70,8 +70,8 @@ func (f *tallyFollower) BeforeCommit() error {
 	return nil
 }
 
-// An extension is notified of every change of a row, writes in the same transaction, is rolled back with it, and is rebuilt, copied and
-// verified.
+// TestExtension checks that an extension is notified of every change of a row, writes in the same transaction, is rolled back with it, and
+// is rebuilt, copied and verified.
 func TestExtension(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {

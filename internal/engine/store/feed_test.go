@@ -16,7 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Every follower receives each transaction once and in the same order from any position, also during concurrent and rolled-back writes.
+// TestFeed checks that every follower receives each transaction once and in the same order from any position, also during concurrent and
+// rolled-back writes.
 func TestFeed(t *testing.T) { both(t, feed) }
 
 func feed(t *testing.T, s *Store) {
@@ -130,7 +131,8 @@ func feed(t *testing.T, s *Store) {
 	}
 }
 
-// A follower whose connections are killed at random, while two managers write, misses nothing and receives nothing twice.
+// TestFeedWithoutGaps checks that a follower whose connections are killed at random, while two managers write, misses nothing and receives
+// nothing twice.
 func TestFeedWithoutGaps(t *testing.T) {
 	url := pgtest.URL(t)
 	stores := make([]*Store, 3)
@@ -240,7 +242,7 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 	return func() int { return int(n.Load()) }
 }
 
-// A value that one manager caches is discarded after another manager changed it.
+// TestNotifications checks that a value that one manager caches is discarded after another manager changed it.
 func TestNotifications(t *testing.T) {
 	url := pgtest.URL(t)
 	var stores [2]*Store
@@ -310,7 +312,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// A lease has one holder at a time. A late holder changes nothing.
+// TestLease checks that a lease has one holder at a time. A late holder changes nothing.
 func TestLease(t *testing.T) {
 	var late atomic.Int64 // the offset of the clock in nanoseconds
 	start := time.Now()
@@ -376,8 +378,8 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 }
 
-// Lists are read from the standby once it has everything that was acknowledged, and from the database itself while the standby is behind
-// or unreachable.
+// TestReplica checks that lists are read from the standby once it has everything that was acknowledged, and from the database itself while
+// the standby is behind or unreachable.
 func TestReplica(t *testing.T) {
 	primary := pgtest.New(t)
 	standby, err := primary.Standby(t.Context())
@@ -437,7 +439,8 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// Carry can be interrupted at any step, continues, and ends with equal databases. Until then the target cannot be used for anything else.
+// TestCarry checks that Carry can be interrupted at any step, continues, and ends with equal databases. Until then the target cannot be
+// used for anything else.
 func TestCarry(t *testing.T) {
 	for _, way := range []string{"SQLite to PostgreSQL", "PostgreSQL to SQLite"} {
 		t.Run(way, func(t *testing.T) {
@@ -517,7 +520,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// A change of the source during an interruption of Carry is detected.
+// TestCarryChangedSource checks that a change of the source during an interruption of Carry is detected.
 func TestCarryChangedSource(t *testing.T) {
 	source, target := open(t, t.TempDir()), open(t, t.TempDir())
 	t.Cleanup(func() { _ = source.Close(); _ = target.Close() })
@@ -532,7 +535,8 @@ func TestCarryChangedSource(t *testing.T) {
 	}
 }
 
-// A hub returns the entries after a position that it has, and none if the number of the position was assigned again.
+// TestHubKnowsPositions checks that a hub returns the entries after a position that it has, and none if the number of the position was
+// assigned again.
 func TestHubKnowsPositions(t *testing.T) {
 	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
 	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}

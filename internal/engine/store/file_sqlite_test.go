@@ -26,8 +26,9 @@ func copied(t *testing.T, from string) string {
 	return to
 }
 
-// Damage in the middle of the log is reported before the database opens. The transactions after it are only lost if the operator
-// truncates the log. A log that ends within its last transaction is the result of a power failure.
+// TestDamagedLogIsRefused checks that damage in the middle of the log is reported before the database opens. The transactions after it are
+// only lost if the operator truncates the log. A log that ends within its last transaction is the result of a power failure, and is
+// accepted.
 func TestDamagedLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})
@@ -88,7 +89,8 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	}
 }
 
-// The removal of the database file is detected: no more changes are acknowledged, and no empty database replaces it.
+// TestRemovedDatabase checks that the removal of the database file is detected: no more changes are acknowledged, and no empty database
+// replaces it.
 func TestRemovedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An image equals the JSON that encoding/json would write for the row, with the body after it. Each field is included.
+// TestImages checks that an image equals the JSON that encoding/json would write for the row, with the body after it. Each field is
+// included.
 func TestImages(t *testing.T) {
 	if n := reflect.TypeFor[Resource]().NumField(); n != 13 {
 		t.Fatalf("a resource has %d fields: update encodeImage and this test", n)

@@ -8,7 +8,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// A declared index is created at the start of a manager, also for existing rows, and is used by conditions and orders.
+// TestDeclaredIndexes checks that a declared index is created at the start of a manager, also for existing rows, and is used by conditions
+// and orders.
 func TestDeclaredIndexes(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {

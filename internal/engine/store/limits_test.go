@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The database files are only accessible by their owner, also in an existing directory.
+// TestFilePermissions checks that the database files are only accessible by their owner, also in an existing directory.
 func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // an operator may have created it like this
@@ -51,7 +51,7 @@ func TestFilePermissions(t *testing.T) {
 	check()
 }
 
-// Lists whose clients stopped reading block neither reads nor readiness nor changes.
+// TestLongReadsBlockOnlyLongReads checks that lists whose clients stopped reading block neither reads nor readiness nor changes.
 func TestLongReadsBlockOnlyLongReads(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
@@ -82,7 +82,7 @@ func TestLongReadsBlockOnlyLongReads(t *testing.T) {
 	})
 }
 
-// A long read ends when its deadline passes or its client disconnects, also within a statement.
+// TestLongReadsEnd checks that a long read ends when its deadline passes or its client disconnects, also within a statement.
 func TestLongReadsEnd(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		endless := "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000000) SELECT count(*) FROM n"
@@ -124,7 +124,8 @@ func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 	return s
 }
 
-// Assigning a number never waits for an update that needs a number: here the first change after a start, while others wait for its lock.
+// TestNumbersDoNotWait checks that the assignment of a number never waits for an update that needs a number: here the first change after a
+// start, while others wait for its lock.
 func TestNumbersDoNotWait(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	entered, goOn := make(chan struct{}), make(chan struct{})
@@ -180,7 +181,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 	}
 }
 
-// Addresses in bodies also compare in parallel workers. A text that is not an address has no key.
+// TestAddressKeyInParallel checks that addresses in bodies also compare in parallel workers. A text that is not an address has no key.
 func TestAddressKeyInParallel(t *testing.T) {
 	url := pgtest.URL(t)
 	shared(t, url)
@@ -235,7 +236,8 @@ func TestAddressKeyInParallel(t *testing.T) {
 	}
 }
 
-// The duration of a change is not limited. A change that waits too long for another one gets an error that says to try again.
+// TestPatienceLimitsWaitingOnly checks that the duration of a change is not limited. A change that waits too long for another one gets an
+// error that tells the client to try again.
 func TestPatienceLimitsWaitingOnly(t *testing.T) {
 	url := pgtest.URL(t)
 	impatient := func(o *Options) { o.Patience = 300 * time.Millisecond }
@@ -266,7 +268,7 @@ func TestPatienceLimitsWaitingOnly(t *testing.T) {
 	all.Wait()
 }
 
-// Reads do not wait for changes that wait for each other.
+// TestReadsDoNotWaitForWriters checks that reads do not wait for changes that wait for each other.
 func TestReadsDoNotWaitForWriters(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	insert(t, s, thing("x"))
@@ -302,7 +304,8 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	}
 }
 
-// A tool does not migrate the schema under a running manager, and a manager does not write to another schema than its own.
+// TestSchemaBelowARunningManager checks that a tool does not migrate the schema under a running manager, and that a manager does not write
+// to another schema than its own.
 func TestSchemaBelowARunningManager(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		dir := t.TempDir()
@@ -373,7 +376,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 	})
 }
 
-// An error by which the database ended a transaction is retried.
+// TestRetriedErrors checks that a change is retried after an error by which the database ended its transaction.
 func TestRetriedErrors(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
@@ -387,7 +390,7 @@ func TestRetriedErrors(t *testing.T) {
 	}
 }
 
-// On a full disk, changes that do not fit are rejected with DatabaseFull, and nothing else is lost.
+// TestFullDisk checks that changes that do not fit on a full disk are rejected with DatabaseFull, and that nothing else is lost.
 func TestFullDisk(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -440,7 +443,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A database can be read where nothing can be written.
+// TestReadOnly checks that sessions without write access read a database and refuse changes.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -478,7 +481,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// Concurrent first starts succeed whatever the default isolation level of the database is.
+// TestConcurrentFirstStarts checks that concurrent first starts succeed with any default isolation level of the database.
 func TestConcurrentFirstStarts(t *testing.T) {
 	url := pgtest.URL(t)
 	c, err := pgx.Connect(t.Context(), url)
@@ -505,7 +508,7 @@ func TestConcurrentFirstStarts(t *testing.T) {
 	all.Wait()
 }
 
-// A tool that must run alone is rejected while a manager runs, and keeps managers from starting.
+// TestAlone checks that a tool that must run alone is rejected while a manager runs, and keeps managers from starting.
 func TestAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	manager, err := Open(Options{Database: url, Exclusive: true})
@@ -536,7 +539,7 @@ func TestAlone(t *testing.T) {
 	shared(t, url)
 }
 
-// Old transactions are deleted from the history, and followers that need them get an error.
+// TestRetention checks that old transactions are deleted from the history, and that followers that need them get an error.
 func TestRetention(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for i := range 5 {
@@ -578,7 +581,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// The changes of a large transaction are read in pieces.
+// TestFeedOfALargeTransaction checks that the changes of a large transaction are read in pieces.
 func TestFeedOfALargeTransaction(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const n = 3*changesPage + 7
@@ -608,7 +611,8 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 	})
 }
 
-// Siblings that overlap a span are found starting from the one before it, however many there are.
+// TestBelowStartsAtPredecessor checks that the search for siblings that overlap a span starts at the sibling before it, however many there
+// are.
 func TestBelowStartsAtPredecessor(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		at := func(i int) []byte { return AddrKey(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }

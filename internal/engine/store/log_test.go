@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The log is truncated when nothing is written.
+// TestLogIsTruncated checks that the log is truncated when nothing is written.
 func TestLogIsTruncated(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -23,7 +23,8 @@ func TestLogIsTruncated(t *testing.T) {
 	}
 }
 
-// A log that has grown is checkpointed after the answer, while other changes continue: its size does not grow with the written data.
+// TestLogIsCheckpointed checks that a grown log is checkpointed after the answer, while other changes continue: its size does not grow with
+// the written data.
 func TestLogIsCheckpointed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -103,7 +103,7 @@ func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
 	return o.Text(), err
 }
 
-// An Object is a parsed JSON object that this program wrote. Its members can be read and replaced.
+// Object is a parsed JSON object that this program wrote. Its members can be read and replaced.
 type Object struct{ members []member }
 
 type member struct{ name, raw []byte }

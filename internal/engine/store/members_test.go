@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// For a valid object, Members returns the same as encoding/json. For other input it returns an error or any result, and never reads
-// beyond the end.
+// FuzzMembers checks that Members returns the same as encoding/json for a valid object. For other input it returns an error or any result,
+// and never reads beyond the end.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{`{}`, `{"a":1}`, `{"a":"x\"y,}","b":[1,{"c":"]"}],"d":null}`, `{"a":}`, `{"a":1,}`, `{"a`, ``,
 		`{"a":"\\"}`} {
@@ -44,7 +44,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// Existing members are replaced; others are not added. An Object that reads another text discards the first one.
+// TestObject checks that existing members are replaced and others are not added. An Object that reads another text discards the first one.
 func TestObject(t *testing.T) {
 	var o Object
 	if err := o.Read([]byte(`{"a":1,"b":"x\"y","c":null}`)); err != nil {

@@ -212,21 +212,21 @@ func (r *pgRow) readResource(to *Resource) error {
 
 // nearQuery returns the statement that reads resources with the heads of their parents and configurations, and with the texts of
 // extensions.
-func nearQuery(inline *inlineMembers, besides []Beside) rowQuery {
-	text := "SELECT " + nearColumns + nearHeadColumns(inline) + besideColumns(besides) + " FROM resource r" + nearJoins + " WHERE r.id = "
+func nearQuery(inline *inlineMembers, texts []JoinedText) rowQuery {
+	text := "SELECT " + nearColumns + nearHeadColumns(inline) + joinedColumns(texts) + " FROM resource r" + nearJoins + " WHERE r.id = "
 	return rowQuery{text + "?", text + "ANY(?)"}
 }
 
-// besideColumns returns the columns with the texts of extensions. besideNames returns their names in a subquery.
-func besideColumns(besides []Beside) (text string) {
-	for i, b := range besides {
+// joinedColumns returns the columns with the texts of extensions. joinedNames returns their names in a subquery.
+func joinedColumns(texts []JoinedText) (text string) {
+	for i, b := range texts {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END AS beside" + strconv.Itoa(i)
 	}
 	return text
 }
 
-func besideNames(besides []Beside, part string) (text string) {
-	for i := range besides {
+func joinedNames(texts []JoinedText, part string) (text string) {
+	for i := range texts {
 		text += ", " + part + ".beside" + strconv.Itoa(i)
 	}
 	return text
@@ -246,14 +246,14 @@ func (tx *Tx) rememberNear(at row, l listStatement) error {
 		return fmt.Errorf("a row of PostgreSQL is a %T", at)
 	}
 	if l.beside > 0 {
-		if tx.besideTexts == nil {
-			tx.besideTexts = map[int64][]string{}
+		if tx.joinedTexts == nil {
+			tx.joinedTexts = map[int64][]string{}
 		}
-		texts := make([]string, len(tx.inline.besides))
+		texts := make([]string, len(tx.inline.joinedTexts))
 		for i := range texts {
 			texts[i] = string(r.raw[l.beside+i])
 		}
-		tx.besideTexts[r.number(0)] = texts
+		tx.joinedTexts[r.number(0)] = texts
 	}
 	if !l.near {
 		return nil
@@ -304,8 +304,8 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 		if err := r.heads(nearHeads, inline, near); err != nil {
 			return err
 		}
-		if beside != nil && len(inline.besides) > 0 {
-			for i := range inline.besides {
+		if beside != nil && len(inline.joinedTexts) > 0 {
+			for i := range inline.joinedTexts {
 				beside[id] = append(beside[id], string(r.raw[nearEnd+i]))
 			}
 		}

@@ -2,7 +2,8 @@ package store
 
 import "testing"
 
-// The place of the last row of a page is that in the page, even if the row is changed or deleted right after the list was read.
+// TestPlaceOfDeletedRow checks that the place of the last row of a page is that in the page, even if the row is changed or deleted right
+// after the list was read.
 func TestPlaceOfDeletedRow(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {

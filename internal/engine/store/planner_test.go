@@ -79,7 +79,8 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	return scopes, targets
 }
 
-// The result of a list does not depend on the access: each combination of condition, order and page returns the same as without a choice.
+// TestAccessDoesNotChangeResults checks that the result of a list does not depend on the access: each combination of condition, order and
+// page returns the same as without a choice.
 func TestAccessDoesNotChangeResults(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +186,7 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 	return q
 }
 
-// The most frequent queries use an index on both databases, and none of them scans all resources.
+// TestAccessPlans checks that the most frequent queries use an index on both databases, and that none of them scans all resources.
 func TestAccessPlans(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +248,8 @@ func TestAccessPlans(t *testing.T) {
 	}
 }
 
-// A condition that matches more than a few rows still uses its index if a page in order would cost more, and for counts.
+// TestSortBound checks that a condition that matches more than a few rows still uses its index if a page in order would cost more, and for
+// counts.
 func TestSortBound(t *testing.T) { both(t, boundOfFinding) }
 
 func boundOfFinding(t *testing.T, s *Store) {
@@ -296,7 +298,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 	}
 }
 
-// prefixEnd returns the first text after all texts with a prefix, whatever the last characters of the prefix are.
+// TestPrefixEnd checks that prefixEnd returns the first text after all texts with a prefix, whatever the last characters of the prefix are.
 func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// A parsed position is formatted as it was, except for leading zeros and signs without a meaning.
+// FuzzParsePosition checks that a parsed position is formatted as it was, except for leading zeros and signs without a meaning.
 func FuzzParsePosition(f *testing.F) {
 	for _, text := range []string{"", "a.0.1", "a1b2.838.1", "x", "a.b.c", "a.-1.5", ".1.1", "a.1.0", "a.1.2.3", "a.99999999999999999999.1"} {
 		f.Add(text)

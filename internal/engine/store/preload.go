@@ -3,8 +3,8 @@ package store
 // On PostgreSQL, a short list is read together with the heads of the parents and configurations of its rows, because another round trip
 // costs more. If the caller caches these heads, reading them costs more than it saves, so the list is read without them.
 
-// CameWith returns the head of a resource if it was read together with other rows.
-func (tx *Tx) CameWith(id int64) (h Head, ok bool) {
+// PrefetchedHead returns the head of a resource if it was read together with other rows.
+func (tx *Tx) PrefetchedHead(id int64) (h Head, ok bool) {
 	h, ok = tx.prefetched[id]
 	return h, ok
 }

@@ -2,8 +2,8 @@ package store
 
 import "testing"
 
-// Rows are read without heads after several consecutive lists whose heads were all cached, until a list lacks one. Other heads, and lists
-// that are not short, do not count.
+// TestHeadsAreCached checks that rows are read without heads after several consecutive lists whose heads were all cached, until a list
+// lacks one. Other heads, and lists that are not short, do not count.
 func TestHeadsAreCached(t *testing.T) {
 	s := &Store{}
 	tx := func() *Tx {
@@ -27,7 +27,7 @@ func TestHeadsAreCached(t *testing.T) {
 	}
 }
 
-// The resources around a span in a collection without space are none. This is not an error.
+// TestAroundWithoutSpace checks that a collection without space has no resources around a span, and that this is not an error.
 func TestAroundWithoutSpace(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {

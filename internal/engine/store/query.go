@@ -368,10 +368,10 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	within, single := ofOneCollection(conjuncts(nil, q.Where))
 	switch {
 	case l.near:
-		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
+		shown, joined = shown+nearHeadColumns(tx.inline)+joinedColumns(tx.inline.joinedTexts), nearJoins
 		l.beside = shownSize + 2*headSize
-	case l.short && (!single || tx.hasBeside(within)) || q.loadsBeside(tx, within):
-		shown += besideColumns(tx.inline.besides)
+	case l.short && (!single || tx.hasJoinedTexts(within)) || q.loadsJoinedTexts(tx, within):
+		shown += joinedColumns(tx.inline.joinedTexts)
 		l.beside = shownSize
 	}
 	if readLater { // skipped rows are counted in the index alone
@@ -401,16 +401,16 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	return l, nil
 }
 
-// loadsBeside reports whether the rows include the texts of extensions. The list must be short, and the single collection within must
+// loadsJoinedTexts reports whether the rows include the texts of extensions. The list must be short, and the single collection within must
 // have texts; within is nil for several collections. A separate query must cost a round trip.
-func (q Query) loadsBeside(tx *Tx, within Expr) bool {
+func (q Query) loadsJoinedTexts(tx *Tx, within Expr) bool {
 	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= maxShortPage && !tx.writing && tx.RoundTrips() &&
-		tx.hasBeside(within)
+		tx.hasJoinedTexts(within)
 }
 
-// hasBeside reports whether an extension has texts for resources of a collection.
-func (tx *Tx) hasBeside(within Expr) bool {
-	return slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
+// hasJoinedTexts reports whether an extension has texts for resources of a collection.
+func (tx *Tx) hasJoinedTexts(within Expr) bool {
+	return slices.ContainsFunc(tx.inline.joinedTexts, func(b JoinedText) bool {
 		return slices.Contains(b.Collections(), within.(inCollections)[0])
 	})
 }
@@ -421,10 +421,10 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listSta
 	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
 	besides := ""
 	within, _ := ofOneCollection(conjuncts(nil, q.Where))
-	if q.loadsBeside(tx, within) {
+	if q.loadsJoinedTexts(tx, within) {
 		l.beside = l.counted + 1
-		besides = besideColumns(tx.inline.besides)
-		b.WriteString(besideNames(tx.inline.besides, "page"))
+		besides = joinedColumns(tx.inline.joinedTexts)
+		b.WriteString(joinedNames(tx.inline.joinedTexts, "page"))
 	}
 	b.WriteString(" FROM (")
 	a.counted.count(b, within, strconv.FormatInt(tx.store.sortLimit+1, 10))

@@ -67,22 +67,22 @@ func formatRefs(refs []Ref) string {
 // Get reads a resource by id. It returns ErrNotFound if it does not exist.
 func (tx *Tx) Get(id int64) (*Resource, error) { return tx.get(id, nil) }
 
-// GetShown is Get for a resource that will be shown. The texts of extensions (Extension.Beside) may be read with it.
+// GetShown is Get for a resource that will be shown. The texts of extensions (Extension.JoinedText) may be read with it.
 func (tx *Tx) GetShown(id int64) (*Resource, error) {
 	// The texts would lack the changes of the transaction itself.
 	if _, ok := tx.conn.(prefetcher); !ok || tx.writing {
 		return tx.Get(id)
 	}
-	if tx.besideTexts == nil {
-		tx.besideTexts = map[int64][]string{}
+	if tx.joinedTexts == nil {
+		tx.joinedTexts = map[int64][]string{}
 	}
-	return tx.get(id, tx.besideTexts)
+	return tx.get(id, tx.joinedTexts)
 }
 
 // Beside returns the text of an extension for a resource. ok is false if it was not read with the resource (GetShown).
 func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
-	texts, ok := tx.besideTexts[id]
-	if !ok || tx.writing || e.Beside.SQL == "" {
+	texts, ok := tx.joinedTexts[id]
+	if !ok || tx.writing || e.JoinedText.SQL == "" {
 		return "", false
 	}
 	n := 0
@@ -90,7 +90,7 @@ func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
 		if one == e {
 			return texts[n], true
 		}
-		if one.Beside.SQL != "" {
+		if one.JoinedText.SQL != "" {
 			n++
 		}
 	}
@@ -188,9 +188,9 @@ type inlineMembers struct {
 	members map[string]string
 	// types is the quoted SQL list of the types. It is empty if there are none.
 	types string
-	// besides are the texts of the extensions. near contains the statements of nearQuery, without and with these texts.
-	besides []Beside
-	near    [2]rowQuery
+	// joinedTexts are the texts of the extensions. near contains the statements of nearQuery, without and with these texts.
+	joinedTexts []JoinedText
+	near        [2]rowQuery
 }
 
 // ShowInline sets the body member that heads include, by type. It must be called before heads are read.
@@ -201,11 +201,11 @@ func (s *Store) ShowInline(members map[string]string) {
 	}
 	inline := inlineMembers{members: members, types: types}
 	for _, e := range s.layout.Extensions {
-		if e.Beside.SQL != "" {
-			inline.besides = append(inline.besides, e.Beside)
+		if e.JoinedText.SQL != "" {
+			inline.joinedTexts = append(inline.joinedTexts, e.JoinedText)
 		}
 	}
-	inline.near = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
+	inline.near = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.joinedTexts)}
 	s.inline.Store(&inline)
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a small disk the log stays small, so that nearly all of the space is available to the database.
+// TestLogOnASmallDisk checks that the log stays small on a small disk, so that nearly all of the space is available to the database.
 func TestLogOnASmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
@@ -51,7 +51,7 @@ func TestLogOnASmallDisk(t *testing.T) {
 	}
 }
 
-// An empty database file next to backups of an earlier database is not treated as a new database.
+// TestEmptyDatabaseIsRefused checks that an empty database file next to backups of an earlier database is not treated as a new database.
 func TestEmptyDatabaseIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, databaseFile), nil, 0o600); err != nil {

@@ -23,7 +23,8 @@ func nameless(t *testing.T) (n int) {
 	return n
 }
 
-// The rollback journal of a large job's savepoint is kept in a file, not in memory, and the job can be rolled back.
+// TestLargeJobsSpillToFile checks that the rollback journal of a large job's savepoint is kept in a file, not in memory, and that the job
+// can be rolled back.
 func TestLargeJobsSpillToFile(t *testing.T) {
 	s, err := newSession(filepath.Join(t.TempDir(), "portolan.db"), writeSession)
 	if err != nil {

@@ -129,7 +129,7 @@ func snapshotCannotWrite(t *testing.T, s *Store) {
 	}
 }
 
-// An update that fails or panics rolls back only its own changes, although others share its commit.
+// TestGroupKeepsJobsApart checks that an update that fails or panics rolls back only its own changes, although others share its commit.
 func TestGroupKeepsJobsApart(t *testing.T) { both(t, groupKeepsJobsApart) }
 
 func groupKeepsJobsApart(t *testing.T, s *Store) {
@@ -164,7 +164,7 @@ func groupKeepsJobsApart(t *testing.T, s *Store) {
 	}
 }
 
-// An id is never assigned twice, even after its resource was deleted and the store was reopened.
+// TestIdsAreNotReused checks that an id is never assigned twice, even after its resource was deleted and the store was reopened.
 func TestIdsAreNotReused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -280,7 +280,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// A long list is read in pieces, and other queries can run in between.
+// TestLongList checks that a long list is read in pieces, and that other queries can run in between.
 func TestLongList(t *testing.T) { both(t, longList) }
 
 func longList(t *testing.T, s *Store) {
@@ -328,7 +328,7 @@ func longList(t *testing.T, s *Store) {
 	}
 }
 
-// Writes while a list is read succeed, also on the connection of the list.
+// TestWritesWithinList checks that writes while a list is read succeed, also on the connection of the list.
 func TestWritesWithinList(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const rows = 5000
@@ -361,7 +361,7 @@ func TestWritesWithinList(t *testing.T) {
 	})
 }
 
-// Rows of unlogged collections are not in the history, also if many are written at once.
+// TestUnloggedMany checks that rows of unlogged collections are not in the history, also if many are written at once.
 func TestUnloggedMany(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Unlogged: []string{"things"}}})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// After any concurrent inserts, moves, deletions and rollbacks, the counters equal the number of rows.
+// TestTotals checks that the counters equal the number of rows after any concurrent inserts, moves, deletions and rollbacks.
 func TestTotals(t *testing.T) { both(t, totalsHold) }
 
 var errFailed = errors.New("failed")
@@ -143,7 +143,7 @@ func verifyTotals(t *testing.T, s *Store) {
 	}
 }
 
-// A filter by an empty value is not treated as no filter.
+// TestTotalsOfEmptyFilter checks that a filter by an empty value is not treated as no filter.
 func TestTotalsOfEmptyFilter(t *testing.T) {
 	kind, parent := Field{Kind: ColumnText, Path: []string{"type"}}, Field{Kind: ColumnInt, Path: []string{"parent"}}
 	for _, e := range []Expr{Compare{kind, "eq", ""}, Compare{kind, "eq", nil}, Compare{kind, "ne", "A"},
@@ -157,7 +157,7 @@ func TestTotalsOfEmptyFilter(t *testing.T) {
 	}
 }
 
-// A counter that every second transaction changes is merged as well.
+// TestTotalsAreMerged checks that a counter that every second transaction changes is merged as well.
 func TestTotalsAreMerged(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	for range 1_000 {
@@ -180,7 +180,7 @@ func TestTotalsAreMerged(t *testing.T) {
 	verifyTotals(t, s)
 }
 
-// A wrong counter is detected, and corrected by a recount.
+// TestWrongTotalsAreFound checks that a wrong counter is detected, and corrected by a recount.
 func TestWrongTotalsAreFound(t *testing.T) { both(t, wrongTotals) }
 
 func wrongTotals(t *testing.T, s *Store) {

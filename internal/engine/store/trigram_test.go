@@ -38,7 +38,8 @@ func randomNote(random *rand.Rand, id int64) *Resource {
 		Body: []byte(body)}
 }
 
-// A substring search has the same result with and without the trigram index, whatever is pending, and it uses the index.
+// TestTrigrams checks that a substring search has the same result with and without the trigram index, whatever is pending, and that it uses
+// the index.
 func TestTrigrams(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -91,8 +92,8 @@ func TestTrigrams(t *testing.T) {
 	}
 }
 
-// The check of a database that is being changed finds no damage. FTS5 alone would report some, because it compares with outdated data of
-// the connection.
+// TestTrigramsAreNotDamaged checks that the check of a database during changes finds no damage. FTS5 alone would report some, because it
+// compares with outdated data of the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
 	if err != nil {
@@ -234,7 +235,8 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 	}
 }
 
-// A generic plan is used for texts with a word, and not for texts that might require a scan of the whole trigram index.
+// TestHasWord checks that a generic plan is used for texts with a word, and not for texts that might require a scan of the whole trigram
+// index.
 func TestHasWord(t *testing.T) {
 	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
@@ -244,7 +246,7 @@ func TestHasWord(t *testing.T) {
 	}
 }
 
-// An estimate of PostgreSQL is cached for a while.
+// TestEstimates checks that an estimate of PostgreSQL is cached for a while.
 func TestEstimates(t *testing.T) {
 	var e estimates
 	now := time.Unix(1_700_000_000, 0)

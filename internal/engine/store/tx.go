@@ -90,7 +90,7 @@ type Tx struct {
 	approved  bool   // current changes require no approval: others approve them, or have done so
 	// neededApproval is true if a change required an approval.
 	neededApproval bool
-	askedBy        int64 // the user who requested the approved change; 0 if that is the author or not a user
+	requestedBy    int64 // the user who requested the approved change; 0 if that is the author or not a user
 	totals         totals
 	changedTexts   []int64 // resources whose indexed texts changed
 	// first and last are the numbers of the first and last change of this transaction in the history; 0 before the first one. noted is
@@ -116,8 +116,8 @@ type Tx struct {
 	readRows map[int64]*Resource
 	// expected are resources that this change has read ahead.
 	expected expected
-	// besideTexts are the texts that were read together with shown resources, in the order of the layout's extensions.
-	besideTexts map[int64][]string
+	// joinedTexts are the texts that were read together with shown resources, in the order of the layout's extensions.
+	joinedTexts map[int64][]string
 }
 
 // Writing reports whether the transaction is an update.
@@ -126,15 +126,15 @@ func (tx *Tx) Writing() bool { return tx.writing }
 // Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Approve marks the changes until the call of end as approved, or to be approved, by users other than the author. askedBy is the user who
-// requested the change. It is 0 if that is the author or not a user.
-func (tx *Tx) Approve(askedBy int64) (end func()) {
-	tx.approved, tx.askedBy = true, askedBy
-	return func() { tx.approved, tx.askedBy = false, 0 }
+// Approve marks the changes until the call of end as approved, or to be approved, by users other than the author. requestedBy is the user
+// who requested the change. It is 0 if that is the author or not a user.
+func (tx *Tx) Approve(requestedBy int64) (end func()) {
+	tx.approved, tx.requestedBy = true, requestedBy
+	return func() { tx.approved, tx.requestedBy = false, 0 }
 }
 
 // Approved reports whether the current changes are marked by Approve, and returns the user who requested them.
-func (tx *Tx) Approved() (askedBy int64, approved bool) { return tx.askedBy, tx.approved }
+func (tx *Tx) Approved() (requestedBy int64, approved bool) { return tx.requestedBy, tx.approved }
 
 // NoteApproval records that the transaction contains changes that require an approval.
 func (tx *Tx) NoteApproval() { tx.neededApproval = true }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The next run is also correct if the start is centuries in the past.
+// TestNextFarBack checks that the next run is also correct if the start is centuries in the past.
 func TestNextFarBack(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, year := range []int{2, 1700, 1969} {
@@ -16,7 +16,7 @@ func TestNextFarBack(t *testing.T) {
 	}
 }
 
-// A schedule is due at its start and at each interval after it. A disabled schedule and a finished one are never due.
+// TestNext checks that a schedule is due at its start and at each interval after it. A disabled schedule and a finished one are never due.
 func TestNext(t *testing.T) {
 	at := func(text string) time.Time {
 		moment, err := time.Parse(time.RFC3339, text)

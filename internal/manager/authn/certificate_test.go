@@ -17,7 +17,8 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// An OCSP answer must be signed by the issuer or by a responder that the issuer has authorized, and must be current.
+// TestOCSPSigners checks that an OCSP answer must be signed by the issuer or by a responder that the issuer has authorized, and must be
+// current.
 func TestOCSPSigners(t *testing.T) {
 	now := time.Now()
 	issuer, issuerKey := authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},

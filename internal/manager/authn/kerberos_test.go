@@ -13,7 +13,7 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// A Kerberos realm verifies passwords, and is trusted only if it knows the key of the keytab.
+// TestKerberos checks that a Kerberos realm verifies passwords, and is trusted only if it knows the key of the keytab.
 func TestKerberos(t *testing.T) {
 	realm := authntest.Kerberos(t, "carols password")
 	keys, err := ParseKeytab(realm.Keytab)
@@ -60,7 +60,8 @@ func TestKerberos(t *testing.T) {
 	}
 }
 
-// An answer that announces an impossible length returns ErrUnavailable, and nothing of that length is allocated.
+// TestLongKerberosAnswers checks that an answer that announces an impossible length returns ErrUnavailable, and that nothing of that length
+// is allocated.
 func TestLongKerberosAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

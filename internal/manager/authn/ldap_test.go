@@ -17,7 +17,8 @@ import (
 	"github.com/go-ldap/ldap/v3"
 )
 
-// A directory verifies users over plain, StartTLS and TLS connections. Special characters in names and passwords have no effect.
+// TestLDAP checks that a directory verifies users over plain, StartTLS and TLS connections. Special characters in names and passwords have
+// no effect.
 func TestLDAP(t *testing.T) {
 	d := authntest.NewDirectory(t)
 	plain := LDAP{Host: "127.0.0.1", Port: d.Port, Certificates: d.Certificate, BindDN: "cn=searcher,dc=example,dc=net",
@@ -181,7 +182,7 @@ func directoryEntry(number int64, dn, uid string) *ber.Packet {
 	return p
 }
 
-// A directory that sends entries without end fails as soon as it has sent more than the limit.
+// TestEndlessDirectory checks that a sign-in fails as soon as the directory has sent more entries than the limit.
 func TestEndlessDirectory(t *testing.T) {
 	var sent atomic.Int64
 	port := fakeDirectory(t, func(c net.Conn, number int64) {
@@ -203,7 +204,7 @@ func TestEndlessDirectory(t *testing.T) {
 	}
 }
 
-// A user who is found here signs in even if a referral fails, or returns the same entry.
+// TestFailedReferrals checks that a user who is found in the directory signs in even if a referral fails, or returns the same entry.
 func TestFailedReferrals(t *testing.T) {
 	copied := fakeDirectory(t, func(c net.Conn, number int64) {
 		_, _ = c.Write(directoryEntry(number, "UID=carol,dc=x", "carol").Bytes())

@@ -48,7 +48,7 @@ func counted(t *testing.T) (at netip.AddrPort, came *atomic.Int64) {
 	return at, came
 }
 
-// An authenticator with a forbidden host or URL opens no connection to it, for every kind of request.
+// TestForbiddenHosts checks that an authenticator with a forbidden host or URL opens no connection to it, for every kind of request.
 func TestForbiddenHosts(t *testing.T) {
 	at, came := counted(t)
 	prefixes, err := outbound.Parse([]string{"192.0.2.0/24"})
@@ -116,7 +116,8 @@ func port(at netip.AddrPort) string {
 	return text
 }
 
-// Neither the URLs in an issuer's discovery document nor its redirects make the manager connect to a forbidden address.
+// TestForbiddenIssuerURLs checks that neither the URLs in an issuer's discovery document nor its redirects make the manager connect to a
+// forbidden address.
 func TestForbiddenIssuerURLs(t *testing.T) {
 	at, inside := counted(t)
 	for name, say := range map[string]func(w http.ResponseWriter, r *http.Request, self string){

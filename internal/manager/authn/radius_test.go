@@ -96,7 +96,7 @@ server default {
 	}
 }
 
-// A RADIUS server verifies passwords by PAP and by CHAP.
+// TestRADIUS checks that a RADIUS server verifies passwords by PAP and by CHAP.
 func TestRADIUS(t *testing.T) {
 	pap := freeRADIUS(t)
 	chap, stranger := pap, pap
@@ -117,7 +117,7 @@ func TestRADIUS(t *testing.T) {
 	}
 }
 
-// A forged or unsigned answer is rejected.
+// TestForgedAnswers checks that a forged or unsigned answer is rejected.
 func TestForgedAnswers(t *testing.T) {
 	for name, forge := range map[string]func(q *radius.Packet) []byte{
 		"not signed": func(q *radius.Packet) []byte {

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// A TACACS+ server verifies passwords by PAP and by CHAP, and returns the groups.
+// TestTACACS checks that a TACACS+ server verifies passwords by PAP and by CHAP, and returns the groups.
 func TestTACACS(t *testing.T) {
 	server := authntest.TACACS{Secret: "shared here", Name: "carol", Password: "carols password",
 		Groups: []string{"group=netops,ops", "priv-lvl=15", "group*guests"}}
@@ -47,7 +47,7 @@ func TestTACACS(t *testing.T) {
 	}
 }
 
-// A server that accepts a connection and does not answer is unavailable after the timeout.
+// TestSilentTACACS checks that a server that accepts a connection and does not answer is unavailable after the timeout.
 func TestSilentTACACS(t *testing.T) {
 	at, came := counted(t)
 	a := TACACS{Host: at.Addr().String(), Port: int64(at.Port()), Secret: "s", Timeout: 200 * time.Millisecond}

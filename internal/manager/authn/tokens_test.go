@@ -20,8 +20,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Tokens of an OpenID provider are verified with the keys that it publishes, also after a key rotation. Forged or expired tokens, and
-// tokens for another audience or with another signature algorithm, are rejected.
+// TestTokens checks that tokens of an OpenID provider are verified with the keys that it publishes, also after a key rotation. Forged or
+// expired tokens, and tokens for another audience or with another signature algorithm, are rejected.
 func TestTokens(t *testing.T) {
 	p := authntest.NewProvider(t)
 	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "preferred_username", GroupClaim: "groups", EmailClaim: "email",
@@ -104,7 +104,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Tokens are accepted with every algorithm in the list. A key that was published for one algorithm is not accepted for another one.
+// TestAlgorithms checks that tokens are accepted with every algorithm in the list. A key that was published for one algorithm is not
+// accepted for another one.
 func TestAlgorithms(t *testing.T) {
 	p := authntest.NewProvider(t)
 	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
@@ -150,7 +151,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// Opaque tokens are verified by introspection.
+// TestIntrospection checks that opaque tokens are verified by introspection.
 func TestIntrospection(t *testing.T) {
 	p := authntest.NewProvider(t)
 	basic := func() *Tokens {

@@ -111,7 +111,7 @@ func (s *Policy) access(tx *store.Tx, a *resource.API, caller resource.Caller, u
 			return nil, err
 		}
 		x.Collections = append(x.Collections, one)
-		if c.Guard == resource.Everybody && !c.Inner {
+		if c.Guard == resource.AnyCaller && !c.Inner {
 			for _, t := range c.Types {
 				x.Types = append(x.Types, TypeAccess{t.Name, r.defaultLevel(t.Name).String(), r.highestLevel(t.Name).String()})
 			}
@@ -147,7 +147,7 @@ func collectionAccess(a *resource.API, as resource.Caller, c *resource.Collectio
 		return x, err
 	}
 	r := rightsIn(as)
-	governed := r != nil && c.Guard == resource.Everybody && c.From == store.Resources
+	governed := r != nil && c.Guard == resource.AnyCaller && c.From == store.Resources
 	switch {
 	case seen == nil:
 		x.Visible = seesAll

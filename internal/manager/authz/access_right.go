@@ -143,7 +143,7 @@ func (x *AccessRight) checkResource(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if on := c.API.Collection(head.Collection); on == nil || on.Guard != resource.Everybody {
+	if on := c.API.Collection(head.Collection); on == nil || on.Guard != resource.AnyCaller {
 		return problem.Invalid("resource", "a right at a resource of type %s would have no effect: only administrators can change it", head.Type)
 	}
 	return nil
@@ -180,7 +180,7 @@ const maxRights = 1000
 // BeforeDelete rejects the deletion of a right that the caller may not grant. A right that is deleted with its user, group or resource is
 // not checked.
 func (x *AccessRight) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	if err := x.checkGranter(c, "DELETE_ACCESS_RIGHTS"); err != nil || ManagesUsers(c) {
@@ -277,7 +277,7 @@ func (x *AdministrativeAccessRight) BeforeWrite(c *resource.Change) error {
 
 // BeforeDelete allows only administrators. A right that is deleted with its user or group is not checked.
 func (x *AdministrativeAccessRight) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return x.BeforeWrite(c)

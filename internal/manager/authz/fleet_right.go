@@ -15,7 +15,8 @@ const fleetRights = "fleetRights"
 
 // registerFleetRights declares the collection of rights on the fleet, a Portolan extension.
 func registerFleetRights(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: fleetRights, Ours: true, Guard: resource.Administration, Parents: []string{""}}, &FleetRight{})
+	r.Collection(resource.Collection{Name: fleetRights, Unpublished: true, Guard: resource.Administration, Parents: []string{""}},
+		&FleetRight{})
 }
 
 // FleetRight sets what a user, or the members of a group, may do with the service points that have certain labels. Administrators, and

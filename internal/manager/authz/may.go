@@ -69,7 +69,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	case c.ReadOnly && (!own || isPersonal(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	// For resources with the guard Everybody, rightsFollower checks the change itself.
-	case guarded && on.Collection.Guard != resource.Everybody && visible(c, on) == store.Nothing:
+	case guarded && on.Collection.Guard != resource.AnyCaller && visible(c, on) == store.Nothing:
 		return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
@@ -81,7 +81,7 @@ func mayBeGranted(c resource.Caller, on resource.Subject) bool {
 		return false
 	}
 	switch on.Collection.Guard {
-	case resource.Everybody, resource.Own, resource.Between, resource.HistoryList, resource.Asking:
+	case resource.AnyCaller, resource.Own, resource.Between, resource.HistoryList, resource.Asking:
 		return true
 	case resource.Granted:
 		return hasPrivilege(c, "CHANGE_ACCESS_RIGHTS")

@@ -16,7 +16,7 @@ func TestMay(t *testing.T) {
 	reading.ReadOnly, resetting.MustReset = true, true
 	lister := resource.Caller{User: 7, History: "VIEW_HISTORY_LIST"}
 	guarded := func(g resource.Guard) *resource.Collection { return &resource.Collection{Name: "some", Guard: g} }
-	plain, accounts, sessions := guarded(resource.Everybody), guarded(resource.Accounts), guarded(resource.Sessions)
+	plain, accounts, sessions := guarded(resource.AnyCaller), guarded(resource.Accounts), guarded(resource.Sessions)
 	for _, c := range []struct {
 		who    resource.Caller
 		action resource.Action
@@ -56,7 +56,7 @@ func TestMay(t *testing.T) {
 		{admin, resource.Accounts, true, true}, {analyst, resource.Accounts, false, true},
 		{admin, resource.Sessions, true, true}, {analyst, resource.Sessions, false, true}, {resetting, resource.Sessions, true, true},
 		{admin, resource.HistoryImages, true, true}, {analyst, resource.HistoryList, false, false},
-		{lister, resource.HistoryList, true, true}, {lister, resource.HistoryImages, false, false}, {analyst, resource.Everybody, true, true},
+		{lister, resource.HistoryList, true, true}, {lister, resource.HistoryImages, false, false}, {analyst, resource.AnyCaller, true, true},
 	} {
 		seen, err := May(c.who, resource.ActionFind, resource.Subject{Collection: guarded(c.guard)})
 		if err != nil || (seen == nil) != c.all || (seen != store.Nothing) != c.something {

@@ -33,17 +33,17 @@ type Principal struct {
 	Rights *Rights
 	// Credential describes a credential other than a session, a token of the manager, or a local password.
 	Credential string
-	// Door is the interface where the session was started; empty without a session.
-	Door Door
+	// Interface is the interface where the session was started; empty without a session.
+	Interface Interface
 }
 
-// Door is an interface where users sign in. The accessType of a user allows one or both.
-type Door string
+// Interface is an interface where users sign in. The accessType of a user allows one or both.
+type Interface string
 
 // The interfaces: the console, whose requests have a session cookie, and the APIs.
 const (
-	ConsoleDoor Door = "GUI"
-	APIDoor     Door = "API"
+	ConsoleInterface Interface = "GUI"
+	APIInterface     Interface = "API"
 )
 
 // CallerOf returns a principal as a caller of the resource engine.

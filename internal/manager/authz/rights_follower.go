@@ -88,7 +88,7 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 		return fmt.Errorf("no access rule for changes of %s", r.Collection)
 	}
 	switch c := api.Collection(r.Collection); c.Guard {
-	case resource.Everybody:
+	case resource.AnyCaller:
 		return f.checkPlaced(before, after)
 	case resource.Between:
 		return f.checkLink(before, after)

@@ -15,7 +15,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A user without rights sees only itself. A user with a right sees its resource and everything below it.
+// TestAccessRightsOfReading checks that a user without rights sees only itself. A user with a right sees its resource and everything below
+// it.
 func TestAccessRightsOfReading(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -118,7 +119,8 @@ func TestAccessRightsOfReading(t *testing.T) {
 	m.Verify()
 }
 
-// Each change requires its level, whichever request causes it. The error names the right that gives a lower level.
+// TestAccessRightsOfChanging checks that each change requires its level, whichever request causes it. The error names the right that grants
+// a lower level.
 func TestAccessRightsOfChanging(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -204,8 +206,8 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Verify()
 }
 
-// A user may grant rights only with the privilege, and only at resources with the own level FULL. A second right for the same subject and
-// resource is rejected.
+// TestGivingAccessRights checks that a user may grant rights only with the privilege, and only at resources with the own level FULL. A
+// second right for the same subject and resource is rejected.
 func TestGivingAccessRights(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()
@@ -271,7 +273,7 @@ func TestGivingAccessRights(t *testing.T) {
 	m.Verify()
 }
 
-// A deployment requires a separate permission in a right at the resource.
+// TestRightsToDeploy checks that a deployment requires a separate permission in a right at the resource.
 func TestRightsToDeploy(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, _, _ := m.Basics()
@@ -296,7 +298,7 @@ func TestRightsToDeploy(t *testing.T) {
 	m.Verify()
 }
 
-// Users of a database from before access rights keep their view of everything.
+// TestRightsOfEarlierUsers checks that users of a database from before access rights keep their view of everything.
 func TestRightsOfEarlierUsers(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -362,7 +364,7 @@ func (m *rightsModel) level(subjects []string, id string) int {
 	return 0
 }
 
-// Visibility follows the tree: conditions cached for one list are not used after a change of the tree.
+// TestRightsFollowTheTree checks that visibility follows the tree: conditions cached for one list are not used after a change of the tree.
 func TestRightsFollowTheTree(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, _ := m.Basics()
@@ -399,7 +401,7 @@ func TestRightsFollowTheTree(t *testing.T) {
 	}
 }
 
-// The engine's decisions equal those of rightsModel, for random trees, rights and queries.
+// TestRightsModel compares the engine's decisions with those of rightsModel, for random trees, rights and queries.
 func TestRightsModel(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -718,7 +720,8 @@ func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subject
 	}
 }
 
-// The parts of a split resource get its rights, whoever splits it. Undo deletes these rights with the parts.
+// TestRightsOfWhatIsSplit checks that the parts of a split resource get its rights, whoever splits it. Undo deletes these rights with the
+// parts.
 func TestRightsOfWhatIsSplit(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()

@@ -24,7 +24,7 @@ const (
 func ScopeNames(a *resource.API) (names []string) {
 	for _, c := range a.Collections() {
 		switch c.Guard {
-		case resource.Everybody, resource.Between, resource.Own, resource.Asking:
+		case resource.AnyCaller, resource.Between, resource.Own, resource.Asking:
 			names = append(names, c.Name)
 		}
 	}

@@ -183,14 +183,14 @@ func (r *Runner) uploadPending(ctx context.Context) error {
 
 // failedUpload is a failed upload: the time of the next attempt, and its target.
 type failedUpload struct {
-	again time.Time
-	to    remote.Target
+	retryAt time.Time
+	to      remote.Target
 }
 
 // isUploadPaused reports whether an upload has failed and is not yet retried. Another target is tried at once.
 func (r *Runner) isUploadPaused(ctx context.Context, id int64) (waits bool, err error) {
 	failed, ok := r.failed[id]
-	if !ok || !time.Now().Before(failed.again) {
+	if !ok || !time.Now().Before(failed.retryAt) {
 		return false, nil
 	}
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {

@@ -6,7 +6,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Devices have a kind, of which a subtype implies the type, and addresses, each of one device alone.
+// TestDevices checks that a device has a type, that a subtype implies its type, and that an address belongs to one device at most.
 func TestDevices(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, network := m.Basics()

@@ -6,7 +6,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A place below its country has the UN/LOCODE that its code says; other places have none.
+// TestLocodes checks that a location below its country has the UN/LOCODE of its code. Other locations have none.
 func TestLocodes(t *testing.T) {
 	m := start(t)
 	norway := "/api/v2/locations/" + m.Want(200, "GET", "/api/v2/locations?"+apitest.Filter("code:'NO'"), "").Text("data.0.id") + "/locations"

@@ -7,8 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Tags are made in groups and below each other, put on anything and taken off; what is tagged keeps its
-// tags when it changes.
+// TestTags creates tags in groups and below other tags, and adds them to and removes them from resources. A resource keeps its tags when it
+// changes.
 func TestTags(t *testing.T) {
 	m := start(t)
 	configuration, _, zone, _, network := m.Basics()
@@ -66,8 +66,8 @@ func TestTags(t *testing.T) {
 	m.Verify()
 }
 
-// Clients are known by hardware address or identifier, in whatever form it is written; those that an
-// address names are found, or made.
+// TestClients checks that clients are identified by hardware address or identifier in any notation. An address that names a client finds or
+// creates it.
 func TestClients(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, network := m.Basics()

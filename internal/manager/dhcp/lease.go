@@ -29,7 +29,8 @@ func registerLeases(r *resource.Registry) {
 	r.Extension(newLeaseExtension())
 	r.Collection(resource.Collection{Name: "leases", From: leaseRows, Guard: resource.Along, Hidden: true, Complete: completeLeases,
 		Numerous: true, Fleeting: true}, &DHCPv4Lease{}, &DHCPv6Lease{})
-	r.Collection(resource.Collection{Name: "leaseSpans", From: spanRows, Guard: resource.Along, Hidden: true, Numerous: true, Ours: true},
+	r.Collection(resource.Collection{Name: "leaseSpans", From: spanRows, Guard: resource.Along, Hidden: true, Numerous: true,
+		Unpublished: true},
 		&LeaseSpan{})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leases", Where: ofAddress})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofAddress})

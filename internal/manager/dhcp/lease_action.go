@@ -29,7 +29,7 @@ const LeaseActions = "leaseActions"
 // registerLeaseActions declares the collection of actions on leases. An action is performed by the server of the network. It is not
 // undone, so it has no history.
 func registerLeaseActions(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: LeaseActions, Parents: []string{"networks"}, Ours: true, Hidden: true, Unlogged: true,
+	r.Collection(resource.Collection{Name: LeaseActions, Parents: []string{"networks"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &LeaseAction{})
 	r.Further(resource.FurtherSub{Below: "networks", Name: LeaseActions, Item: LeaseActions, Types: []string{"LeaseAction"}})
 }

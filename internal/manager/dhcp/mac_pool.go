@@ -63,7 +63,7 @@ func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
 
 // BeforeDelete rejects the deletion of the pool unless its configuration is deleted.
 func (x *DenyMACPool) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return problem.Forbidden("DeleteNotAllowed", "every configuration requires the pool %s", x.Name)

@@ -37,10 +37,11 @@ const (
 // registerPartners declares the collections of failover partners, which servers report, and of declarations about them. Both have no
 // history.
 func registerPartners(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: Partners, Parents: []string{"servers"}, Ours: true, Hidden: true, Unlogged: true, NoSearch: true},
+	r.Collection(resource.Collection{Name: Partners, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
+		NoSearch: true},
 		&DHCPPartner{})
 	r.Further(resource.FurtherSub{Below: "servers", Name: Partners, Item: Partners})
-	r.Collection(resource.Collection{Name: PartnerActions, Parents: []string{"servers"}, Ours: true, Hidden: true, Unlogged: true,
+	r.Collection(resource.Collection{Name: PartnerActions, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &DHCPPartnerAction{})
 	r.Further(resource.FurtherSub{Below: "servers", Name: PartnerActions, Item: PartnerActions, Types: []string{"DHCPPartnerAction"}})
 }

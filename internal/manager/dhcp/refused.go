@@ -20,9 +20,9 @@ const (
 func registerRefused(r *resource.Registry) {
 	r.Extension(newRefusedExtension())
 	r.Collection(resource.Collection{Name: "refusedClients", From: refusedRows, Guard: resource.Along, Hidden: true, Numerous: true,
-		Ours: true}, &RefusedClient{})
+		Unpublished: true}, &RefusedClient{})
 	r.Collection(resource.Collection{Name: "refusedCounts", From: refusedCountRows, Guard: resource.Along, Hidden: true, Numerous: true,
-		Ours: true}, &RefusedCount{})
+		Unpublished: true}, &RefusedCount{})
 	for _, above := range []string{"networks", "servers"} {
 		r.Computed(resource.ComputedSub{Below: above, Name: "refusedClients", Items: []string{"refusedClients"}, Where: directlyBelow})
 		r.Computed(resource.ComputedSub{Below: above, Name: "refusedCounts", Items: []string{"refusedCounts"}, Where: directlyBelow})

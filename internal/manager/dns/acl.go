@@ -149,7 +149,7 @@ func (x *ACL) AfterWrite(c *resource.Change) error {
 
 // BeforeBelowDelete rejects the deletion of a predefined list.
 func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
-	if c.GoesAlong() || !x.Predefined {
+	if c.IsCascaded() || !x.Predefined {
 		return nil
 	}
 	return problem.Forbidden("DeleteNotAllowed", "the list %s is built in and cannot be deleted", x.Name)

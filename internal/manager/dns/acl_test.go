@@ -9,7 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Access control lists name addresses, prefixes, keys and other lists; names follow when what they name is renamed.
+// TestAccessControlLists checks that access control lists name addresses, prefixes, keys and other lists. A list shows the new name of a
+// renamed element.
 func TestAccessControlLists(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -67,7 +68,7 @@ func TestAccessControlLists(t *testing.T) {
 	m.Verify()
 }
 
-// Lists that name each other many times over are looked at once each.
+// TestManyAccessControlLists checks that lists that refer to each other many times are each read once.
 func TestManyAccessControlLists(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -82,7 +83,7 @@ func TestManyAccessControlLists(t *testing.T) {
 	m.Verify()
 }
 
-// A secret of a key is shown in the answer that it was made by, and nowhere else.
+// TestTSIGKeys checks that the secret of a key is shown only in the answer to its creation.
 func TestTSIGKeys(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -147,7 +148,7 @@ func TestTSIGKeys(t *testing.T) {
 	m.Verify()
 }
 
-// What a policy is applied to has its keys, and loses them with it.
+// TestSigningPolicies checks that a zone or view gets keys with its signing policy, and loses them with the policy.
 func TestSigningPolicies(t *testing.T) {
 	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -243,7 +244,7 @@ func TestSigningPolicies(t *testing.T) {
 	m.Verify()
 }
 
-// Realms have centers and principals, whose password is never shown.
+// TestKerberos checks that realms have centers and principals, and that the password of a principal is never shown.
 func TestKerberos(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()

@@ -82,7 +82,7 @@ func enableReverseRecord(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.FollowingAsked().Change(row, func(o schema.Object) { o.(*HostRecord).ReverseRecord = true })
+	_, err = c.FollowingWithOptions().Change(row, func(o schema.Object) { o.(*HostRecord).ReverseRecord = true })
 	return err
 }
 
@@ -157,6 +157,6 @@ func createHost(c *resource.Change, h *schema.Head, zone *store.Resource, name s
 	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")
-	_, err := c.FollowingAsked("name", "addresses").Create(t, host)
+	_, err := c.FollowingWithOptions("name", "addresses").Create(t, host)
 	return err
 }

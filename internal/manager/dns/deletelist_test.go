@@ -7,7 +7,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Those of a list that a filter finds are deleted at once, all or none, where the request says how many they are.
+// TestDeleteLists deletes the members of a list that match a filter, all or none. The request states their number.
 func TestDeleteLists(t *testing.T) {
 	m := start(t)
 	_, _, zone, block, network := m.Basics()

@@ -38,7 +38,7 @@ func registerExternalHosts(r *resource.Registry) {
 func createExternalHostsZone(c *resource.Change, view, configuration int64) (*store.Resource, error) {
 	z := &ExternalHostsZone{}
 	z.Type, z.Parent, z.Config = "ExternalHostsZone", view, configuration
-	return c.FollowingAsked("name").Create(c.API.TypeNamed(z.Type), z)
+	return c.FollowingWithOptions("name").Create(c.API.TypeNamed(z.Type), z)
 }
 
 // ExternalHostRecord is the name of a host of another organization. Other records can link to it. It is not served.
@@ -120,7 +120,7 @@ func (x *ExternalHostsZone) Validate(c *resource.Change) error {
 
 // BeforeDelete rejects the deletion of the zone unless its view is deleted.
 func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return problem.Forbidden("DeleteNotAllowed", "every view requires an %s", x.Type)
@@ -143,7 +143,7 @@ func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	n := c.FollowingAsked("name")
+	n := c.FollowingWithOptions("name")
 	if zone == nil { // an undo deleted it
 		if zone, err = createExternalHostsZone(c, view.ID, view.Configuration); err != nil {
 			return schema.Ref{}, err

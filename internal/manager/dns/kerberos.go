@@ -58,7 +58,7 @@ func (x *KerberosRealm) BeforeWrite(*resource.Change) error {
 
 // BeforeBelowDelete rejects the deletion of a realm with service principals.
 func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	there, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),

@@ -121,7 +121,7 @@ func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if err != nil {
 		return err
 	}
-	n := c.FollowingAsked("name")
+	n := c.FollowingWithOptions("name")
 	if _, ok := o.(*Zone); ok {
 		n.Options = multiLabelNames.Set(n.Options, true)
 	}
@@ -148,7 +148,7 @@ func findParentZone(tx *store.Tx, configuration, view int64, absolute string, mo
 			return 0, "", err
 		}
 		for _, zone := range same {
-			inside, err := LiesBelow(tx, zone, moved.ID)
+			inside, err := IsBelow(tx, zone, moved.ID)
 			if err != nil {
 				return 0, "", err
 			}
@@ -165,8 +165,8 @@ func findParentZone(tx *store.Tx, configuration, view int64, absolute string, mo
 	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: no zone of the view contains %q", absolute)
 }
 
-// LiesBelow reports whether a resource is the resource top or is below it.
-func LiesBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
+// IsBelow reports whether a resource is the resource top or is below it.
+func IsBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
 	for row.ID != top {
 		if row.Parent <= resource.RootID {
 			return false, nil

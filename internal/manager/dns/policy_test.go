@@ -7,7 +7,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A naming policy says how names are composed, on what it is put on and below it where it is inherited.
+// TestNamingPolicies checks that a naming policy defines names at its resource, and below it if it is inherited.
 func TestNamingPolicies(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()
@@ -91,7 +91,8 @@ func TestNamingPolicies(t *testing.T) {
 	m.Verify()
 }
 
-// A mark in a new name stands for the next number of a policy's value: of a counter, or the first with which the name is nobody's.
+// TestNamingPoliciesMakeNames checks that a mark in a new name is replaced by the next number of a policy's value: the number of a counter,
+// or the first number for which the name is free.
 func TestNamingPoliciesMakeNames(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()

@@ -13,8 +13,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What DNS does not allow is refused: anything beside an alias, an alias at the apex, the same record
-// twice; and an undo that would bring it about.
+// TestRecordsOfAName checks that data that DNS does not allow is refused: other records beside an alias, an alias at the apex, and a
+// duplicate record. An undo that would cause it is refused as well.
 func TestRecordsOfAName(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()
@@ -71,8 +71,8 @@ func TestRecordsOfAName(t *testing.T) {
 	m.Verify()
 }
 
-// Services are bound to where they are given (RFC 9460), and addresses of the web to names (RFC 7553): what makes no sense is refused,
-// and a zone file has them and brings them back.
+// TestServiceBindings creates SVCB and HTTPS records (RFC 9460) and URI records (RFC 7553). Invalid ones are refused, and exported records
+// can be imported again.
 func TestServiceBindings(t *testing.T) {
 	m := start(t)
 	_, _, zone, _, _ := m.Basics()
@@ -138,7 +138,8 @@ func TestServiceBindings(t *testing.T) {
 	m.Verify()
 }
 
-// What a zone file says of services, and the fields of their types cannot hold, is kept as it is written there.
+// TestServicesOfOtherZones checks that a service record of a zone file that does not fit the fields of its type is stored in the notation
+// of the file.
 func TestServicesOfOtherZones(t *testing.T) {
 	m := start(t)
 	m.Basics()

@@ -60,7 +60,7 @@ func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
 			continue
 		}
 		at.Item = block
-		if err := c.API.Unlink(c.FollowingAsked(), at); err != nil {
+		if err := c.API.Unlink(c.FollowingWithOptions(), at); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
 			continue
 		}
 		delete(wanted, item.ID) // also skips a repeated entry
-		n := c.FollowingAsked()
+		n := c.FollowingWithOptions()
 		n.Sent = map[string]json.RawMessage{"id": json.RawMessage(fmt.Sprint(item.ID))}
 		if _, err := c.API.Link(n, at); err != nil {
 			return problem.At(fmt.Sprintf("restrictedRanges[%d]", i), err)

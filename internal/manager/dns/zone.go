@@ -145,7 +145,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 		}
 		between := &Zone{}
 		between.Type, between.Name, between.Parent, between.Config = "Zone", labels[i], x.Parent, x.Config
-		row, err := c.FollowingAsked("name").Create(c.Type, between)
+		row, err := c.FollowingWithOptions("name").Create(c.Type, between)
 		if err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 				continue // it was deleted together with another resource
 			}
 			if child.Collection != "resourceRecords" || policies {
-				if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
+				if _, err := c.FollowingWithOptions().Change(child, func(schema.Object) {}); err != nil {
 					return err
 				}
 				continue

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Each check finds its problem, with the configured severity.
+// TestChecks checks that each check finds its problem, with the configured severity.
 func TestChecks(t *testing.T) {
 	const zone = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nalias CNAME ns\n"
 	for _, c := range []struct {

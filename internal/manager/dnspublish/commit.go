@@ -173,9 +173,9 @@ func nextNumber(tx *store.Tx) (int64, error) {
 	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
 }
 
-// againNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are
+// requeueNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are
 // deployed first, and below those of all such entries that are still queued: a lane that is deploying an earlier one must not remove it.
-func againNumber(tx *store.Tx) (int64, error) {
+func requeueNumber(tx *store.Tx) (int64, error) {
 	number, err := nextNumber(tx)
 	if err != nil {
 		return 0, err

@@ -9,7 +9,8 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// A server that does not answer, and slow feeds, do not delay the zones of other servers. A zone is picked only once.
+// TestTurnsOfCopies checks that a server that does not answer, and slow feeds, do not delay the zones of other servers. A zone is picked
+// only once.
 func TestTurnsOfCopies(t *testing.T) {
 	c := &Copier{zones: map[string]*copiedZone{}, slots: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 	add := func(kind string, n int, z copiedZone) {

@@ -334,8 +334,8 @@ type outcome struct {
 	deferred []string
 	// whole reports that zones which no server has yet are deployed too.
 	whole bool
-	// looked are the ids of the zones that were examined for queue entries.
-	looked map[string]bool
+	// examined are the ids of the zones that were examined for queue entries.
+	examined map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
 	// text is the summary of a service other than DNS.

@@ -123,7 +123,7 @@ func (o *outcome) queueRest(tx *store.Tx) error {
 	if len(o.deferred) == 0 && !o.redoAll {
 		return nil
 	}
-	number, err := againNumber(tx)
+	number, err := requeueNumber(tx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 	if err := p.addLinked(work, deployed); err != nil {
 		return err
 	}
-	o.looked, o.byID = map[string]bool{}, p.byID
+	o.examined, o.byID = map[string]bool{}, p.byID
 	for z := range work {
 		is, there, err := deployed(z.id)
 		if err != nil {
@@ -163,7 +163,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 			delete(work, z)
 		} else if !there && is.complete != neverDeployed && !now.all {
 			delete(work, z)
-			if err := o.deferAgain(p.tx, z); err != nil {
+			if err := o.requeueZone(p.tx, z); err != nil {
 				return err
 			}
 		}
@@ -182,7 +182,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 		if err != nil {
 			return err
 		}
-		whole := w.whole || w.isMost(is) || !there || is.complete <= 0 // it was not completely deployed before
+		whole := w.whole || w.needsFullCheck(is) || !there || is.complete <= 0 // it was not completely deployed before
 		if whole && o.defers != nil {
 			large, err := o.defers(p, z, is)
 			if err != nil {
@@ -193,7 +193,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 				continue
 			}
 		}
-		o.looked[z.id] = true
+		o.examined[z.id] = true
 		w.keys = append(w.keys, now.heldIn(z)...)
 		if err := d.prepareZone(p, o, z, w, is, there, whole); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (d *Deployer) prepareZone(p *plan, o *outcome, z *plannedZone, w *zoneWork,
 	var c *publication
 	now := d.api.Store.Now()
 	if whole {
-		c, err = p.wholePublication(z, now)
+		c, err = p.fullPublication(z, now)
 	} else {
 		c, err = p.partialPublication(z, is, w.keys, w.addresses, w.framed, now)
 	}
@@ -347,8 +347,8 @@ func (o *outcome) deferZone(z *plannedZone, there bool) {
 	}
 }
 
-// deferAgain queues a zone that waits in laneWhole once more, because it has changed since.
-func (o *outcome) deferAgain(tx *store.Tx, z *plannedZone) error {
+// requeueZone queues a zone that waits in laneWhole once more, because it has changed since.
+func (o *outcome) requeueZone(tx *store.Tx, z *plannedZone) error {
 	waits := 0
 	err := tx.QueryRow("SELECT count(*) FROM dns_due WHERE configuration = ? AND kind = ? AND what = ?", o.configuration, dueZone, z.id).
 		Scan(&waits)
@@ -378,8 +378,8 @@ func (p *plan) deployedStates(all bool) (func(id string) (deployedZone, bool, er
 	}, err
 }
 
-// wholePublication returns the publication of a whole zone. A panic becomes an error of this zone only.
-func (p *plan) wholePublication(z *plannedZone, now time.Time) (c *publication, err error) {
+// fullPublication returns the publication of a whole zone. A panic becomes an error of this zone only.
+func (p *plan) fullPublication(z *plannedZone, now time.Time) (c *publication, err error) {
 	defer recoverFault(&err)
 	return p.publication(z, nil, now)
 }

@@ -169,7 +169,7 @@ func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 	}
 	for _, mark := range now.held {
 		parts := strings.SplitN(mark, "\t", 3)
-		if len(parts) == 3 && !o.looked[parts[1]] && o.byID[parts[1]] != nil {
+		if len(parts) == 3 && !o.examined[parts[1]] && o.byID[parts[1]] != nil {
 			marks = append(marks, mark)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Lists are read in their published formats. Other files, and lists without names, are rejected.
+// TestReadFeed checks that lists are read in their published formats. Other files, and lists without names, are rejected.
 func TestReadFeed(t *testing.T) {
 	for text, want := range map[string]string{
 		"bad.test\n": "*.bad.test bad.test",

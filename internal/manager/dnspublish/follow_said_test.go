@@ -2,7 +2,8 @@ package dnspublish
 
 import "testing"
 
-// The last report of a zone is kept when the zone is followed with other settings, but not for another zone or server.
+// TestRememberReport checks that the last report of a zone is kept when the zone is followed with other settings, but not for another zone
+// or server.
 func TestRememberReport(t *testing.T) {
 	before := &followedZone{zone: 1, serverID: 2, version: 3, lastRejected: &lastReport{text: "x"}}
 	for what, c := range map[string]struct {

@@ -108,7 +108,7 @@ func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		o.looked, o.byID = map[string]bool{}, p.byID
+		o.examined, o.byID = map[string]bool{}, p.byID
 		z := p.byID[now.rows[0].what]
 		if z == nil || live[z.view] == 0 {
 			return nil
@@ -117,7 +117,7 @@ func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		o.looked[z.id] = true
+		o.examined[z.id] = true
 		return d.prepareZone(p, o, z, &zoneWork{}, is, there, true)
 	})
 	if err == nil && o.configuration == 0 {

@@ -271,7 +271,7 @@ func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, erro
 
 // queueNames queues names of the zone to be examined again.
 func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
-	number, err := againNumber(tx)
+	number, err := requeueNumber(tx)
 	if err != nil {
 		return err
 	}

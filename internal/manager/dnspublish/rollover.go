@@ -133,7 +133,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 // hasWork reports whether times or keys must be written.
 func (r *rolling) hasWork() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
-		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone)+len(z.gone) > 0 ||
+		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Obsolete)+len(z.gone) > 0 ||
 			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.isUnwarned)
 	})
 }
@@ -387,7 +387,7 @@ func (z *rollingZone) isUnwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Ta
 
 // apply does the pending work on the keys of a zone. If a key was changed or deleted meanwhile, all is left to the next check.
 func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
-	for _, k := range slices.Concat(z.stage.Ending, z.stage.Gone) {
+	for _, k := range slices.Concat(z.stage.Ending, z.stage.Obsolete) {
 		if row, err := c.Tx.Get(k.Row.ID); store.IsNotFound(err) || err == nil && row.Version != k.Row.Version {
 			return nil
 		} else if err != nil {
@@ -439,7 +439,7 @@ func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	for _, k := range z.stage.Gone {
+	for _, k := range z.stage.Obsolete {
 		if err := dnssec.Forget(c, k); err != nil {
 			return err
 		}

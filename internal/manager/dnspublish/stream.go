@@ -74,7 +74,7 @@ func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) e
 		}
 	}
 	if !there {
-		return zonedata.WriteNothing(out)
+		return zonedata.WriteEmpty(out)
 	}
 	before, err := zonedata.ParseRevision(from)
 	if err != nil || before.Number > to.Number {

@@ -2,7 +2,7 @@ package dnspublish
 
 import "testing"
 
-// A user with very many deployments does not block other users: deployments run in turns of their users.
+// TestDeploymentsComeByTurns checks that a user with very many deployments does not block other users: users take turns.
 func TestDeploymentsComeByTurns(t *testing.T) {
 	d := &Deployer{turns: map[int64]int64{}}
 	next := map[int64]int64{1: 100, 2: 0, 3: 0} // the first deployment of each user; 0 for none

@@ -25,8 +25,8 @@ const (
 	wholeShare = 10
 )
 
-// isMost reports whether so many names of a zone have changed that an examination of the whole zone costs less.
-func (w *zoneWork) isMost(is deployedZone) bool {
+// needsFullCheck reports whether so many names of a zone have changed that an examination of the whole zone costs less.
+func (w *zoneWork) needsFullCheck(is deployedZone) bool {
 	n := len(w.keys) + len(w.addresses)
 	return n > minWhole && int64(n)*wholeShare > is.records
 }
@@ -120,7 +120,7 @@ func (p *plan) addLinked(work works, deployed func(id string) (deployedZone, boo
 		if err != nil {
 			return err
 		}
-		if !w.isMost(is) {
+		if !w.needsFullCheck(is) {
 			keys = append(keys, w.keys...)
 			continue
 		}

@@ -172,8 +172,8 @@ type Stage struct {
 	// Signing are the keys that sign. DS are the keys whose DS records must be in the parent zone; the CDS records contain the same keys
 	// (RFC 7344).
 	Signing, DS []*SignedKey
-	// Gone are the keys that are no longer needed and can be deleted.
-	Gone []*SignedKey
+	// Obsolete are the keys that are no longer needed and can be deleted.
+	Obsolete []*SignedKey
 	// Ending are the newest keys that need a successor now.
 	Ending []*SignedKey
 	// Waiting are key signing keys that become active after a user confirms that their DS records are in the parent zone.
@@ -208,7 +208,7 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 		for i, k := range keys {
 			switch {
 			case i < signing && k.isRemovable(keys[i+1], seen, now):
-				out.Gone = append(out.Gone, k)
+				out.Obsolete = append(out.Obsolete, k)
 				out.DS = slices.DeleteFunc(out.DS, func(one *SignedKey) bool { return one == k })
 			case k.SignsKeys || kind.method != "PRE_PUBLISH" || i == signing: // every published DS record must match a signing key
 				out.Signing = append(out.Signing, k)
@@ -335,7 +335,7 @@ func Forget(c *resource.Change, k *SignedKey) error { return c.Following(unsigni
 // Records returns the key records at the apex of the zone: DNSKEY, CDS and CDNSKEY, and NSEC3PARAM.
 func (s *Signed) Records(stage Stage, ttl uint32) (all []wire.RR) {
 	for _, k := range s.Keys {
-		if !slices.Contains(stage.Gone, k) {
+		if !slices.Contains(stage.Obsolete, k) {
 			all = append(all, wire.Copy(k.Record))
 		}
 	}

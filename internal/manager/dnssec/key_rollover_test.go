@@ -66,7 +66,7 @@ func (s *simulated) step(deploys bool) {
 	stage := s.Stage(s.seen, s.now, s.parent)
 	if deploys {
 		is := deployedState{from: s.now}
-		is.keys = tagsOf(s.Keys, func(k *SignedKey) bool { return !slices.Contains(stage.Gone, k) })
+		is.keys = tagsOf(s.Keys, func(k *SignedKey) bool { return !slices.Contains(stage.Obsolete, k) })
 		is.ds = tagsOf(stage.DS, func(*SignedKey) bool { return true })
 		if !s.parent {
 			is.ds = slices.Clone(s.parentDS)
@@ -87,7 +87,7 @@ func (s *simulated) step(deploys bool) {
 			}
 			s.seen[k.Tag()] = one
 		}
-		s.Keys = slices.DeleteFunc(s.Keys, func(k *SignedKey) bool { return slices.Contains(stage.Gone, k) })
+		s.Keys = slices.DeleteFunc(s.Keys, func(k *SignedKey) bool { return slices.Contains(stage.Obsolete, k) })
 	}
 	for _, k := range stage.Ending {
 		for _, kind := range s.Policy.kinds() {
@@ -145,7 +145,7 @@ func (s *simulated) checkSchedule(t *testing.T) {
 		}
 		isDue := !k.At.IsZero() && !s.now.Before(k.At)
 		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && isDue || k.At.IsZero() != (k.WaitsFor != "") ||
-			(k.Next == KeyRemoved && isDue) != slices.Contains(stage.Gone, k.SignedKey) ||
+			(k.Next == KeyRemoved && isDue) != slices.Contains(stage.Obsolete, k.SignedKey) ||
 			k.State != KeyGenerated && (k.Next == KeyFollowed && isDue) != slices.Contains(stage.Ending, k.SignedKey) {
 			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At,
 				k.WaitsFor, signs, stage)
@@ -236,7 +236,7 @@ func TestKeysGoOn(t *testing.T) {
 		s.check(t)
 		s.now = s.now.Add(24 * time.Hour)
 	}
-	if stage := s.Stage(s.seen, s.now, true); len(stage.Expired) != 2 || len(stage.Signing) != 2 || len(stage.Gone) != 0 || len(s.Keys) != 2 {
+	if stage := s.Stage(s.seen, s.now, true); len(stage.Expired) != 2 || len(stage.Signing) != 2 || len(stage.Obsolete) != 0 || len(s.Keys) != 2 {
 		t.Errorf("after its time: %+v", stage)
 	}
 }

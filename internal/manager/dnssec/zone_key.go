@@ -152,7 +152,7 @@ func (x *ZoneKey) retireOld(c *resource.Change) error {
 
 // checkUnused rejects the deletion of a key that is in use.
 func (x *ZoneKey) checkUnused(c *resource.Change) error {
-	if c.GoesAlong() || c.Given[unsigning] {
+	if c.IsCascaded() || c.Given[unsigning] {
 		return nil
 	}
 	followed, err := x.isReplaced(c)

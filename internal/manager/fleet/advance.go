@@ -36,7 +36,7 @@ func (s *Service) active(ctx context.Context) (ids []string, err error) {
 			ids = append(ids, id)
 			return err
 		}, "SELECT r.id FROM rollout r WHERE r.status IN (?,?) OR r.status IN (?,?) AND EXISTS (SELECT 1 FROM rollout_member m "+
-			"WHERE m.rollout = r.id AND m.state = ?) ORDER BY r.id", RolloutRunning, RolloutTakingBack, RolloutPaused, RolloutHalted,
+			"WHERE m.rollout = r.id AND m.state = ?) ORDER BY r.id", RolloutRunning, RolloutRollingBack, RolloutPaused, RolloutHalted,
 			memberUpdating)
 	})
 }
@@ -189,9 +189,9 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 		if r.Reason != "" && r.Reason == r.failureReason(r.Counts) {
 			n.reason = r.failureReason(counts)
 		}
-	case RolloutTakingBack:
+	case RolloutRollingBack:
 		if counts[memberGoingBack] == 0 {
-			n.become, n.reason = RolloutTakenBack, ""
+			n.become, n.reason = RolloutRolledBack, ""
 			return n, nil
 		}
 		return n, s.orderMore(tx, &n, memberGoingBack, "AND m.state = ? AND m.ordered = 0", memberGoingBack)
@@ -254,7 +254,7 @@ func (s *Service) advanceRunning(tx *store.Tx, n *step, counts map[string]int) e
 // nextState returns the new state of a member that has an order, and its reason.
 func (m *member) nextState(r *Rollout, now time.Time) (state, reason string) {
 	goal, done := r.Version, memberUpdated
-	if r.Status == RolloutTakingBack {
+	if r.Status == RolloutRollingBack {
 		goal, done = m.before, memberWentBack
 	}
 	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
@@ -314,13 +314,13 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	r := &n.rollout
 	// Members lost after their order count as away. A rollback does not wait for lost members: the release may be the cause.
 	lost, states := "OR m.state IN (?,?) AND coalesce(p.connected, 0) = 0", []any{state, memberUpdated, memberFailed}
-	if r.Status == RolloutTakingBack {
+	if r.Status == RolloutRollingBack {
 		lost, states = "AND p.connected = 1", []any{state}
 	}
 	var all, away int
 	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
 		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND "+
-		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, reasonTakenBack)...).Scan(&all, &away); err != nil {
+		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, reasonRolledBack)...).Scan(&all, &away); err != nil {
 		return err
 	}
 	bound := max(r.MostAway.count(all), 1)
@@ -332,7 +332,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	}
 	n.reason = ""
 	for _, m := range turns {
-		switch back := r.Status == RolloutTakingBack; {
+		switch back := r.Status == RolloutRollingBack; {
 		case m.gone:
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonDeleted})
 		case back && m.before == "":

@@ -6,7 +6,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Any certificate request is parsed, or rejected with a problem that names the field.
+// FuzzParseRequest checks that any certificate request is parsed, or rejected with a problem that names the field.
 func FuzzParseRequest(f *testing.F) {
 	f.Add("")
 	f.Add("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n")

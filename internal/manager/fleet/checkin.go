@@ -196,7 +196,7 @@ func (r row) isOtherProcess(rq checkin.Request) bool {
 
 // endsCopies reports whether a request ends the conflict of several machines with one identity, because the others have stopped asking.
 func (s *Service) endsCopies(r row, rq checkin.Request) bool {
-	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.startedAt.Load()), s.now())
+	return rq.Process != nil && r.refused != 0 && othersAreSilent(r.refused, time.UnixMilli(s.startedAt.Load()), s.now())
 }
 
 // acknowledges reports whether a request confirms that the service point has stored a later desired state than known. Requests without a

@@ -2,7 +2,7 @@ package fleet
 
 import "testing"
 
-// A diagnostics URL consists of an address, a port and the one path, because people copy it into a shell.
+// TestDiagnosticsURLs checks that a diagnostics URL consists of an address, a port and the one path, because users copy it into a shell.
 func TestDiagnosticsURLs(t *testing.T) {
 	for text, good := range map[string]bool{
 		"http://127.0.0.2:8083/api/v1/diagnostics":         true,

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
-// Managers whose clocks are a year apart agree about a service point, because they use the database's clock.
+// TestClocksApart checks that managers whose clocks are a year apart agree about a service point, because they use the database's clock.
 func TestClocksApart(t *testing.T) {
 	url := pgtest.URL(t)
 	const year = 365 * 24 * time.Hour

@@ -111,7 +111,7 @@ func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
 		version = a.TargetVersion
 	}
 	return checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version, Configuration: a.Configuration, Title: a.Title,
-		Anycast: a.anycast, Limits: a.Limits, Contented: s.programs[a.Name].Contented}
+		Anycast: a.anycast, Limits: a.Limits, ServesContent: s.programs[a.Name].ServesContent}
 }
 
 // later is an SQL expression: the next generation of a desired state. Both its arguments are the current time in Unix milliseconds.
@@ -120,7 +120,7 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 // Served is the content that the applications of a service point serve.
 type Served struct {
 	// There means that the service point exists. Applications are its applications with content, without those being deleted. An
-	// application that has not reported yet counts only if its program has always served content (checkin.Program.Contented).
+	// application that has not reported yet counts only if its program has always served content (checkin.Program.ServesContent).
 	There        bool
 	Applications []ServedApplication
 }
@@ -164,7 +164,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 		if i := slices.IndexFunc(r.Applications, func(one checkin.Application) bool { return one.ID == a.ID }); i >= 0 {
 			now = r.Applications[i]
 		}
-		if !now.Contented && !s.programs[a.Name].Contented {
+		if !now.ServesContent && !s.programs[a.Name].ServesContent {
 			continue
 		}
 		one := ServedApplication{Name: a.Name, Content: now.Content, Trouble: now.ErrorConditions}

@@ -11,7 +11,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Each committed move has a log line, and many equal moves have one line together. Moves that were not committed have none.
+// TestMovesAreLogged checks that each committed move has a log line, and that many equal moves have one line together. Moves that were not
+// committed have none.
 func TestMovesAreLogged(t *testing.T) {
 	h := newTestFleet(t, "", maxLoggedMoves+1)
 	var log bytes.Buffer

@@ -94,8 +94,8 @@ func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
 	return &Held{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
 }
 
-// Look must be called before the database is checked for news.
-func (h *Held) Look() { h.changed = h.service.wakeChannel(h.waiters) }
+// Arm must be called before the database is checked for news.
+func (h *Held) Arm() { h.changed = h.service.wakeChannel(h.waiters) }
 
 // Wait schedules again to be called once, by another goroutine: with last false when there may be news since Look, or with last true at the
 // time until.

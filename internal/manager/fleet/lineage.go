@@ -16,8 +16,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A lineage describes the processes that have checked in as one node of a service point. A copy of a state directory has the identity of
-// the original: both machines show a valid certificate, and their processes check in alternately.
+// lineage describes the processes that have checked in as one node of a service point. A copy of a state directory has the identity of the
+// original: both machines show a valid certificate, and their processes check in alternately.
 type lineage struct {
 	// Processes are the latest ones; the one that checked in last is first.
 	Processes []process `json:"processes"`
@@ -48,18 +48,18 @@ const (
 	keptProcesses = 8
 )
 
-// othersGone is the time without a check-in of another machine after which a lineage forgets the others. A refused agent asks every five
-// minutes.
-const othersGone = 20 * time.Minute
+// othersSilentAfter is the time without a check-in of another machine after which a lineage forgets the others. A refused agent asks every
+// five minutes.
+const othersSilentAfter = 20 * time.Minute
 
-// othersAreGone reports whether no other machine has checked in for othersGone, although it could: neither since the last refusal, in Unix
-// milliseconds, nor since the manager started.
-func othersAreGone(refused int64, began, now time.Time) bool {
+// othersAreSilent reports whether no other machine has checked in for othersSilentAfter, although it could: neither since the last refusal,
+// in Unix milliseconds, nor since the manager started.
+func othersAreSilent(refused int64, began, now time.Time) bool {
 	last := time.UnixMilli(refused)
 	if last.Before(began) {
 		last = began
 	}
-	return now.Sub(last) > othersGone
+	return now.Sub(last) > othersSilentAfter
 }
 
 // record records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
@@ -76,7 +76,7 @@ func (l *lineage) record(p checkin.Process, began, now time.Time) (changed, refu
 			l.add(p)
 		}
 		at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == l.Accepted })
-		if at >= 0 && othersAreGone(l.Refused, began, now) { // the others have identities of their own, or are off
+		if at >= 0 && othersAreSilent(l.Refused, began, now) { // the others have identities of their own, or are off
 			*l = lineage{Processes: l.Processes[at : at+1], Next: l.Next}
 			l.Processes[0].Returned, changed = false, true
 		}
@@ -208,7 +208,7 @@ func (s *Service) updateLineage(tx *store.Tx, w *pendingReport, is *pointState, 
 	if n := 1 + len(l.Others); n != several {
 		is.digest, is.sequence = "", 0
 		if err := errors.Join(s.recordMove(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
-			cmp.Or(l.condition(), "no other machine has asked for "+othersGone.String())),
+			cmp.Or(l.condition(), "no other machine has asked for "+othersSilentAfter.String())),
 			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
 			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {
 			return nil, err

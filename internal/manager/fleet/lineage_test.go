@@ -16,7 +16,8 @@ func parseProcess(text string) checkin.Process {
 	return checkin.Process{ID: id, Before: before, Address: "192.0.2." + strings.TrimLeft(id, "abcdefghijklmnopqrstuvwxyz")}
 }
 
-// Two machines that check in alternately are detected. From then on only the first one is answered, even after restarts.
+// TestLineage checks that two machines that check in alternately are detected. From then on only the first one is answered, even after
+// restarts.
 func TestLineage(t *testing.T) {
 	for turns, want := range map[string]string{
 		"a1":                         "a1=",
@@ -67,7 +68,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// A copy that has not checked in for a while is forgotten. It is detected again when it returns.
+// TestCopiesAreForgotten checks that a copy that has not checked in for a while is forgotten. It is detected again when it returns.
 func TestCopiesAreForgotten(t *testing.T) {
 	var l lineage
 	now := time.Unix(1_000_000, 0)
@@ -79,19 +80,19 @@ func TestCopiesAreForgotten(t *testing.T) {
 		return last
 	}
 	turns("a1 b9/a1 a1 b9 a1")
-	now = now.Add(othersGone)
+	now = now.Add(othersSilentAfter)
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("at the end of the time it is %+v", l)
 	}
 	if now = now.Add(time.Second); !turns("b9") || l.Accepted != "a1" {
 		t.Errorf("the copy asks again: %+v", l)
 	}
-	now = now.Add(othersGone)
+	now = now.Add(othersSilentAfter)
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("the copy has asked: %+v", l)
 	}
 	now = now.Add(time.Second)
-	began = now.Add(-othersGone) // the manager was not running before
+	began = now.Add(-othersSilentAfter) // the manager was not running before
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("behind a start of the manager it is %+v", l)
 	}
@@ -104,7 +105,8 @@ func TestCopiesAreForgotten(t *testing.T) {
 	}
 }
 
-// A machine that restarts at random, with one late check-in of the previous process each time, counts as one machine.
+// TestRestartsAreOneMachine checks that a machine that restarts at random, with one late check-in of the previous process each time, counts
+// as one machine.
 func TestRestartsAreOneMachine(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))

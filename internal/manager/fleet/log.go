@@ -147,14 +147,14 @@ func (s *Service) readLog(ctx context.Context, id string) (text []byte, done boo
 
 // takeLogRequests returns the log requests to send to a service point, and marks them as sent. Each is sent once: a lost answer costs the
 // client only the timeout.
-func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
+func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all []checkin.LogOrder, err error) {
 	return all, s.change(ctx, func(tx *store.Tx) error {
 		all = nil
 		if err := tx.Write("UPDATE service_point SET logs_asked = 0 WHERE id = ?", servicePoint); err != nil {
 			return err
 		}
 		return tx.Each(func(scan func(...any) error) error {
-			var w checkin.WantedLog
+			var w checkin.LogOrder
 			err := scan(&w.ID, &w.Application, &w.Bytes)
 			all = append(all, w)
 			return err

@@ -161,7 +161,7 @@ func mergeApplications(before, more []checkin.Application, name string) []checki
 		if isEarlier(one.Content, all[i].Content) { // content counts as served only when all nodes serve it
 			all[i].Content = one.Content
 		}
-		all[i].Contented = all[i].Contented || one.Contented
+		all[i].ServesContent = all[i].ServesContent || one.ServesContent
 		if one.Engine != "" {
 			all[i].Engine = one.Engine
 		}

@@ -18,7 +18,7 @@ func nodeOf(number int64, connected bool, version string, update *checkin.Update
 		Applications: []checkin.Application{{ID: "a", Name: "x", Version: version, Status: status}}}}
 }
 
-// Nodes are updated one after another. A service point has a release when all nodes have it; disconnected nodes are not waited for.
+// TestUpdateTurn checks that nodes are updated one after another. A service point has a release when all connected nodes have it.
 func TestUpdateTurn(t *testing.T) {
 	running := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateRunning}
 	failed := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateFailed, Reason: "it burns"}
@@ -63,7 +63,8 @@ func TestUpdateTurn(t *testing.T) {
 	}
 }
 
-// An application has the worst state of the connected nodes, and its error conditions name the node.
+// TestApplicationsOfNodes checks that an application has the worst state of the connected nodes, and that its error conditions name the
+// node.
 func TestApplicationsOfNodes(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
@@ -96,7 +97,7 @@ func TestApplicationsOfNodes(t *testing.T) {
 	}
 }
 
-// The next node gets its turn to be updated when the node before it stops, falls silent or is removed.
+// TestUpdateTurnContinues checks that the next node gets its turn to be updated when the node before it stops, falls silent or is removed.
 func TestUpdateTurnContinues(t *testing.T) {
 	for what, goes := range map[string]func(h *testFleet, at nodeID) error{
 		"it ends": func(h *testFleet, at nodeID) error {

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// BehindOrders waits until the last order is sent, but not for long.
+// TestBehindOrders checks that BehindOrders waits until the last order is sent, but not for long.
 func TestBehindOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
@@ -51,8 +51,8 @@ func TestBehindOrders(t *testing.T) {
 	})
 }
 
-// Orders are in progress until the last answer is sent. A client that does not read its answer delays the others only for a moment, and no
-// one at shutdown.
+// TestOrdersDoneWhenSent checks that orders are in progress until the last answer is sent. A client that does not read its answer delays
+// the others only for a moment, and delays no shutdown.
 func TestOrdersDoneWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{closing: make(chan struct{}), waitersOf: map[string]*waiters{}}
@@ -76,7 +76,8 @@ func TestOrdersDoneWhenSent(t *testing.T) {
 	})
 }
 
-// A service point that reconnects gets one CONNECTED event, even if several managers write it at the same time.
+// TestConnectedOnce checks that a service point that reconnects gets one CONNECTED event, even if several managers write it at the same
+// time.
 func TestConnectedOnce(t *testing.T) {
 	h := newTestFleet(t, pgtest.URL(t), 1)
 	id := h.ids[0]

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An order on PostgreSQL writes no index of service_point: the changed columns have no index, and each page has space for the new row
-// versions.
+// TestOrdersWriteNoIndex checks that an order on PostgreSQL writes no index of service_point: the changed columns have no index, and each
+// page has space for the new row versions.
 func TestOrdersWriteNoIndex(t *testing.T) {
 	url := pgtest.URL(t)
 	h := newTestFleet(t, url, 60)

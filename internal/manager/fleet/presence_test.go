@@ -9,8 +9,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The reconnection spread grows with the number of service points. It is long enough for a handshake with each, and never longer than the
-// accepted silence.
+// TestReconnectSpread checks that the reconnection spread grows with the number of service points. It is long enough for a handshake with
+// each, and never longer than the accepted silence.
 func TestReconnectSpread(t *testing.T) {
 	h := newTestFleet(t, "", 0)
 	spread := func() time.Duration {

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Cached lists equal freshly read ones: a change of any table they are made of is visible.
+// TestCachedLists checks that cached lists equal freshly read ones, also after a change of any of their tables.
 func TestCachedLists(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 5)
@@ -104,7 +104,8 @@ func TestCachedLists(t *testing.T) {
 	})
 }
 
-// A manager forgets service points that were silent for long. Lists then show the presence from the database.
+// TestListsAfterForgetting checks lists after a manager has removed long-silent service points from memory: they show the presence from the
+// database.
 func TestListsAfterForgetting(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	connected := func(want int) {
@@ -133,7 +134,7 @@ func TestListsAfterForgetting(t *testing.T) {
 	connected(1)
 }
 
-// For each column of service_point, a change is either visible in lists or lists do not depend on it.
+// TestRevisionOfEveryColumn checks for each column of service_point that a change is either visible in lists or does not matter to lists.
 func TestRevisionOfEveryColumn(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 1)
@@ -205,7 +206,7 @@ func (h *testFleet) differOnlyInContact(a, b string) bool {
 	return string(x) == string(y)
 }
 
-// Contacts at one manager appear in the lists of another one, even if that has cached its query.
+// TestListsOfAnotherManager checks that contacts at one manager appear in the lists of another one, even if that has cached its query.
 func TestListsOfAnotherManager(t *testing.T) {
 	database := pgtest.URL(t)
 	h := newTestFleet(t, database, 2)
@@ -245,7 +246,7 @@ func TestListsOfAnotherManager(t *testing.T) {
 	}
 }
 
-// A change acknowledged by one manager is in the next list of another one.
+// TestChangesAtAnotherManager checks that a change acknowledged by one manager is in the next list of another one.
 func TestChangesAtAnotherManager(t *testing.T) {
 	database := pgtest.URL(t)
 	h := newTestFleet(t, database, 3)

@@ -87,7 +87,8 @@ func (h *testFleet) state(t *testing.T, id string) (is *pointState) {
 	return is
 }
 
-// Simultaneous reports are written together: the last report of each service point stays, and a rejected one does not affect the others.
+// TestReportsTogether checks that simultaneous reports are written together: the last report of each service point stays, and a rejected
+// one does not affect the others.
 func TestReportsTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 5)
@@ -123,7 +124,8 @@ func TestReportsTogether(t *testing.T) {
 	})
 }
 
-// Reports of one service point are written one at a time, and never more than maxBatch together. A cancelled report is not written.
+// TestReportsTakeTurns checks that reports of one service point are written one at a time, and never more than maxBatch together. A
+// cancelled report is not written.
 func TestReportsTakeTurns(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.mu.Lock()
@@ -171,8 +173,8 @@ func (h *testFleet) unpacedReport(id string) *pendingReport {
 	return &pendingReport{known: &row{at: nodeID{id, 1}}}
 }
 
-// Reports of nodes are written with those of others. Reports of unknown or removed nodes, and invalid ones, are rejected alone. The first
-// report connects the service point.
+// TestReportsOfNodes checks that reports of nodes are written with those of others. Reports of unknown or removed nodes, and invalid ones,
+// are rejected alone. The first report connects the service point.
 func TestReportsOfNodes(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 2)
@@ -219,12 +221,12 @@ func TestReportsOfNodes(t *testing.T) {
 	})
 }
 
-// An error of one report does not affect the others: each is then written alone.
+// TestReportsAlone checks that an error of one report does not affect the others: each is then written alone.
 func TestReportsAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 3)
 		broken := errors.New("broken")
-		h.f.Tell(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
+		h.f.OnMove(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
 			if ids[0] == h.ids[1] {
 				return broken
 			}
@@ -247,7 +249,7 @@ func TestReportsAlone(t *testing.T) {
 	})
 }
 
-// Reports wait while orders are in progress.
+// TestReportsBehindOrders checks that reports wait while orders are in progress.
 func TestReportsBehindOrders(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.ordering.start()
@@ -266,7 +268,7 @@ func TestReportsBehindOrders(t *testing.T) {
 	}
 }
 
-// Only the sender with a replaced certificate is slowed down, and its pace is forgotten when it has expired.
+// TestPaces checks that only the sender with a replaced certificate is slowed down, and that its pace is forgotten when it has expired.
 func TestPaces(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.interval = time.Hour
@@ -297,7 +299,7 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// Reports are compared without the applied generation, so that it does not invalidate cached queries.
+// TestAppliedChangesNoList checks that reports are compared without the applied generation, so that it does not invalidate cached queries.
 func TestAppliedChangesNoList(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	f := Filter{Status: Healthy}
@@ -326,7 +328,7 @@ func TestAppliedChangesNoList(t *testing.T) {
 	h.compareLists(t, f)
 }
 
-// The last events of each service point are kept, even if one transaction writes many.
+// TestKeptEvents checks that the last events of each service point are kept, even if one transaction writes many.
 func TestKeptEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 2)
@@ -374,7 +376,7 @@ func (h *testFleet) lockPoint(t *testing.T, id string) (release func()) {
 	}
 }
 
-// A locked service point delays only its own reports.
+// TestReportsWithLockedPoint checks that a locked service point delays only its own reports.
 func TestReportsWithLockedPoint(t *testing.T) {
 	h := newTestFleet(t, pgtest.URL(t), 6)
 	release := h.lockPoint(t, h.ids[2])
@@ -402,7 +404,7 @@ func TestReportsWithLockedPoint(t *testing.T) {
 	}
 }
 
-// Orders of several versions lock service points in the order of their ids, as reports do.
+// TestOrdersLockInOrder checks that orders of several versions lock service points in the order of their ids, as reports do.
 func TestOrdersLockInOrder(t *testing.T) {
 	h := newTestFleet(t, pgtest.URL(t), 2)
 	slices.Sort(h.ids)
@@ -430,7 +432,7 @@ func TestOrdersLockInOrder(t *testing.T) {
 	}
 }
 
-// Pending is shown while a service point, or one of its nodes, has not stored its desired state.
+// TestPending checks that pending is shown while a service point, or one of its nodes, has not stored its desired state.
 func TestPending(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 1)

@@ -17,12 +17,12 @@ import (
 
 // States of a rollout. A HALTED rollout has stopped by itself. PAUSED and HALTED rollouts can be resumed.
 const (
-	RolloutRunning    = "RUNNING"
-	RolloutPaused     = "PAUSED"
-	RolloutHalted     = "HALTED"
-	RolloutDone       = "DONE"
-	RolloutTakingBack = "TAKING_BACK"
-	RolloutTakenBack  = "TAKEN_BACK"
+	RolloutRunning     = "RUNNING"
+	RolloutPaused      = "PAUSED"
+	RolloutHalted      = "HALTED"
+	RolloutDone        = "DONE"
+	RolloutRollingBack = "TAKING_BACK"
+	RolloutRolledBack  = "TAKEN_BACK"
 )
 
 // States of a service point in a rollout. One that was not connected when its turn came is AWAY. It gets its order when it reconnects while
@@ -180,7 +180,7 @@ var rolloutMembers = store.Table{Name: "rollout_member", Columns: []string{"roll
 func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Each(func(scan func(...any) error) error {
 		r, err := scanRollout(scan)
-		if err == nil && !slices.Contains(append(slices.Clone(activeStates), RolloutDone, RolloutTakenBack), any(r.Status)) {
+		if err == nil && !slices.Contains(append(slices.Clone(activeStates), RolloutDone, RolloutRolledBack), any(r.Status)) {
 			fault("rollout %s has the status %q, which there is not", r.ID, r.Status)
 		}
 		return err
@@ -212,7 +212,7 @@ func activeMembers(tx *store.Tx) (by map[string]string, err error) {
 }
 
 // activeStates are the states of a rollout that has not ended.
-var activeStates = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutTakingBack}
+var activeStates = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutRollingBack}
 
 const selectRollouts = "SELECT id, created, plan, status, reason, wave, excused FROM rollout "
 
@@ -308,7 +308,7 @@ var actions = map[string]struct {
 }{
 	"pause":    {[]string{RolloutRunning}, RolloutPaused},
 	"resume":   {[]string{RolloutPaused, RolloutHalted, RolloutDone}, RolloutRunning},
-	"takeBack": {[]string{RolloutRunning, RolloutPaused, RolloutHalted, RolloutDone}, RolloutTakingBack},
+	"takeBack": {[]string{RolloutRunning, RolloutPaused, RolloutHalted, RolloutDone}, RolloutRollingBack},
 }
 
 // Act pauses, resumes or rolls back a rollout.
@@ -326,7 +326,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 		if !slices.Contains(a.from, r.Status) {
 			return problem.Conflict("RolloutState", "rollout %s is %s: %s is not allowed in this state", id, r.Status, action)
 		}
-		if a.to == RolloutTakingBack {
+		if a.to == RolloutRollingBack {
 			if err := s.markGoingBack(tx, r); err != nil {
 				return err
 			}
@@ -356,13 +356,13 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 	})
 }
 
-// reasonTakenBack is the reason for skipping a service point whose turn had not come when the rollout was rolled back.
-const reasonTakenBack = "the rollout was taken back before its turn"
+// reasonRolledBack is the reason for skipping a service point whose turn had not come when the rollout was rolled back.
+const reasonRolledBack = "the rollout was taken back before its turn"
 
 // markGoingBack sets the members that have received the order of a rollout to GOING_BACK, and skips the others.
 func (s *Service) markGoingBack(tx *store.Tx, r Rollout) error {
 	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN (?,?)", memberSkipped,
-		reasonTakenBack, r.ID, memberWaiting, memberAway); err != nil {
+		reasonRolledBack, r.ID, memberWaiting, memberAway); err != nil {
 		return err
 	}
 	ours := []any{memberUpdating, memberUpdated, memberFailed}

@@ -240,7 +240,7 @@ func TestRolloutInWaves(t *testing.T) {
 			}
 		}
 		h.act(t, id, "takeBack")
-		r = h.advanceUntil(t, id, RolloutTakenBack)
+		r = h.advanceUntil(t, id, RolloutRolledBack)
 		if r.Counts[memberWentBack] != 20 {
 			t.Errorf("taken back: %+v", r)
 		}
@@ -282,7 +282,7 @@ func TestHaltedRolloutCountsOn(t *testing.T) {
 	}
 }
 
-// The first failure beyond the limit halts a rollout, and no more orders are given until it is resumed.
+// TestRolloutHalts checks that the first failure beyond the limit halts a rollout. No more orders are given until it is resumed.
 func TestRolloutHalts(t *testing.T) {
 	h := newTestFleet(t, "", 12)
 	first := h.members(t, h.startPaused(t))[0].ServicePoint
@@ -327,7 +327,8 @@ func (h *testFleet) only(t fatal) string {
 	return all[0].ID
 }
 
-// A rollout does not wait for disconnected or slow service points. Deleted ones, and those with another order, are skipped.
+// TestRolloutGoesOn checks that a rollout does not wait for disconnected or slow service points. Deleted ones, and those with another
+// order, are skipped.
 func TestRolloutGoesOn(t *testing.T) {
 	h := newTestFleet(t, "", 6)
 	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
@@ -369,7 +370,7 @@ func TestRolloutGoesOn(t *testing.T) {
 	}
 }
 
-// If no service point of the first wave was updated, the next wave does not start by itself.
+// TestFirstWaveWithoutUpdates checks that the next wave does not start by itself if no service point of the first wave was updated.
 func TestFirstWaveWithoutUpdates(t *testing.T) {
 	h := newTestFleet(t, "", 5)
 	id := h.startPaused(t)
@@ -384,7 +385,7 @@ func TestFirstWaveWithoutUpdates(t *testing.T) {
 	h.advanceUntil(t, id, RolloutDone)
 }
 
-// Service points that have the version already are in no wave.
+// TestRolloutBesideOthers checks that service points that have the version already are in no wave.
 func TestRolloutBesideOthers(t *testing.T) {
 	h := newTestFleet(t, "", 4)
 	for _, p := range h.points {
@@ -403,7 +404,7 @@ func TestRolloutBesideOthers(t *testing.T) {
 	}
 }
 
-// A rollout without any update says so.
+// TestRolloutWithoutUpdates checks the message of a rollout without any update.
 func TestRolloutWithoutUpdates(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	for _, p := range h.points {
@@ -423,7 +424,8 @@ func TestRolloutWithoutUpdates(t *testing.T) {
 	}
 }
 
-// A rollout can be rolled back even if more service points are lost than may be away, and if the releases are missing.
+// TestRollbackWithManyLost checks that a rollout can be rolled back even if more service points are disconnected than mostAway, and if the
+// releases are missing.
 func TestRollbackWithManyLost(t *testing.T) {
 	h := newTestFleet(t, "", 8)
 	id := h.start(t, func(p *Plan) { p.MostAway = Amount{N: 2} })
@@ -450,7 +452,7 @@ func TestRollbackWithManyLost(t *testing.T) {
 		}
 	}
 	h.now.pass(16 * time.Minute)
-	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
+	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberFailed] != 4 {
 		t.Errorf("taken back: %+v", r)
 	}
 }
@@ -464,7 +466,7 @@ func TestTakenBackWithoutReleases(t *testing.T) {
 	h.advance(t)
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
-	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 3 {
+	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 3 {
 		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
 	}
 	for at := range h.points {
@@ -526,7 +528,7 @@ func TestRefusedRollouts(t *testing.T) {
 	}
 }
 
-// A new or resumed rollout is handled at once.
+// TestRolloutsBeginAtOnce checks that a new or resumed rollout is handled immediately.
 func TestRolloutsBeginAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 3)
@@ -556,7 +558,7 @@ func TestRolloutsBeginAtOnce(t *testing.T) {
 	begun(false, "nothing more")
 }
 
-// A finished update, successful or not, triggers the rollouts; other moves do not.
+// TestUpdatesEnd checks that a finished update, successful or not, triggers the rollouts. Other moves do not.
 func TestUpdatesEnd(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 2)
@@ -585,7 +587,8 @@ func TestUpdatesEnd(t *testing.T) {
 	}
 }
 
-// Check-ins of service points with orders are woken after all orders are written, and at the latest a while after the first one.
+// TestPendingWakes checks that check-ins of service points with orders are woken after all orders are written, and at the latest a while
+// after the first one.
 func TestPendingWakes(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 10)
@@ -611,7 +614,7 @@ func TestPendingWakes(t *testing.T) {
 	}
 }
 
-// The members of a rollout are the service points in the list with the same filter.
+// TestCandidatesMatchList checks that the members of a rollout are the service points in the list with the same filter.
 func TestCandidatesMatchList(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 6)
@@ -645,7 +648,7 @@ func TestCandidatesMatchList(t *testing.T) {
 	}
 }
 
-// A percentage of mostAway is of all members, even if most had not had their turn before the rollback.
+// TestMostAwayInRollback checks that a percentage of mostAway is of all members, even if most had not had their turn before the rollback.
 func TestMostAwayInRollback(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 40)
@@ -665,7 +668,8 @@ func TestMostAwayInRollback(t *testing.T) {
 	}
 }
 
-// A step is applied in several transactions while the rollout is unchanged; the last one changes its status.
+// TestStepInSeveralTransactions checks that a step is applied in several transactions while the rollout is unchanged. The last one changes
+// its status.
 func TestStepInSeveralTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 5)

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens to service points and rollouts, at most mostAway are away, and no wave starts before the earlier ones are over.
+// TestRandomRollouts changes service points and rollouts at random: at most mostAway service points are away, and no wave starts before the
+// earlier ones are over.
 func TestRandomRollouts(t *testing.T) {
 	t.Parallel()
 	s := newTestFleet(t, "", 0)

@@ -6,8 +6,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// A rollback skips service points that have received another order meanwhile, and those without a known previous version. It does not wait
-// for them.
+// TestRollbackKeepsOtherOrders checks that a rollback skips service points that have received another order meanwhile, and those without a
+// known previous version. It does not wait for them.
 func TestRollbackKeepsOtherOrders(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 4)
@@ -39,7 +39,7 @@ func TestRollbackKeepsOtherOrders(t *testing.T) {
 		if m := states[h.ids[3]]; m.State != memberGoingBack {
 			t.Errorf("the one that is to go back is %+v", m)
 		}
-		if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
+		if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
 			t.Errorf("it ends as %+v", r)
 		}
 	})

@@ -25,7 +25,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// Reports move applications along the transitions, once they are about the requested generation.
+// TestAfterAReport checks that reports for the requested generation move applications along the transitions.
 func TestAfterAReport(t *testing.T) {
 	report := func(applied int64, status, version string) *checkin.Report {
 		r := &checkin.Report{Applied: applied}

@@ -20,8 +20,8 @@ type plain struct{}
 func (plain) Seal(_ *store.Tx, _, text string) (string, error) { return text, nil }
 func (plain) Open(_ *store.Tx, _, text string) (string, error) { return text, nil }
 
-// A rebuilt chain is not signed by a manager that saw the old one signed, or that has a heads file of it. A transaction that is inserted
-// later with a time before an earlier head is detected.
+// TestKeeperSeesAnotherChain checks that a manager does not sign a rebuilt chain if it saw the signature of the old one or has a heads file
+// of it. It also detects a transaction that is inserted later with a time before an earlier head.
 func TestKeeperSeesAnotherChain(t *testing.T) {
 	var ahead atomic.Int64 // a time.Duration; the store reads the clock concurrently
 	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true, Layout: &store.Layout{Extensions: []*store.Extension{Extension()}},

@@ -39,7 +39,7 @@ func isMessage(t *testing.T, got, begins, has string) {
 	}
 }
 
-// Each message is a datagram of its own over UDP (RFC 5426 section 3.1).
+// TestSyslogOverUDP checks that each message is a datagram of its own over UDP (RFC 5426 section 3.1).
 func TestSyslogOverUDP(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestSyslogOverUDP(t *testing.T) {
 	}
 }
 
-// If the port is closed, the error is returned only once.
+// TestSyslogToNobody checks that the error of a closed port is returned only once.
 func TestSyslogToNobody(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -82,7 +82,8 @@ func TestSyslogToNobody(t *testing.T) {
 	}
 }
 
-// Messages over TLS are framed by their length (RFC 5425 section 4.3), and are sent only if the certificate is trusted.
+// TestSyslogOverTLS checks that messages over TLS are framed by their length (RFC 5425 section 4.3), and are sent only if the certificate
+// is trusted.
 func TestSyslogOverTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()

@@ -22,7 +22,7 @@ const maxName = 128
 // exists here. If whole is true, the user's groups here are updated to those of the authenticator; otherwise they stay. It returns errLogin
 // if the user may not sign in.
 func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool,
-	by authz.Door) (p authz.Principal, err error) {
+	by authz.Interface) (p authz.Principal, err error) {
 	if !isStorableName(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
 		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return p, errLogin
@@ -70,8 +70,8 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 	case user != nil && (user.Authenticator.ID != e.id || !user.canSignIn(by)):
 		return p, errLogin
 	case user == nil && len(groups) == 0:
-		if s.observer.Nobody != nil {
-			s.observer.Nobody(e.name, id.Name, id.Groups)
+		if s.observer.UnknownUser != nil {
+			s.observer.UnknownUser(e.name, id.Name, id.Groups)
 		}
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
@@ -159,7 +159,7 @@ func (s *Service) updateGroups(c *resource.Change, user int64, groups, gone []in
 }
 
 // signInPrincipal returns the principal of a user of an authenticator who may sign in at an interface; errLogin otherwise.
-func (s *Service) signInPrincipal(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
+func (s *Service) signInPrincipal(ctx context.Context, id, authenticator int64, by authz.Interface) (p authz.Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
 		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.canSignIn(by) || user.Authenticator.ID != authenticator) {

@@ -121,7 +121,7 @@ func (s *Service) cookie(r *http.Request) (authz.Principal, error) {
 		if err != nil || colon < 1 || len(c.Value) > maxHeader {
 			continue
 		}
-		p, err := s.session(r.Context(), string(plain[:colon]), string(plain[colon+1:]), authz.ConsoleDoor)
+		p, err := s.session(r.Context(), string(plain[:colon]), string(plain[colon+1:]), authz.ConsoleInterface)
 		if !errors.Is(err, errToken) {
 			return p, err
 		}
@@ -130,7 +130,7 @@ func (s *Service) cookie(r *http.Request) (authz.Principal, error) {
 		if len(c.Value) > maxHeader {
 			continue
 		}
-		if p, err := s.session(r.Context(), "", c.Value, authz.APIDoor); !errors.Is(err, errToken) {
+		if p, err := s.session(r.Context(), "", c.Value, authz.APIInterface); !errors.Is(err, errToken) {
 			return p, err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 }
 
 // redeemLink returns the principal that a code signs in at an interface, and deletes the code.
-func (s *Service) redeemLink(ctx context.Context, code, remote string, by authz.Door) (p authz.Principal, err error) {
+func (s *Service) redeemLink(ctx context.Context, code, remote string, by authz.Interface) (p authz.Principal, err error) {
 	find := func(tx *store.Tx) (id string, user *User, err error) {
 		var userID int64
 		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink,

@@ -265,7 +265,7 @@ func (s *Service) externalLoginFor(tx *store.Tx, user *User) (*externalLogin, er
 // loginExternal checks a name and a password with external authenticators. A user that does not exist yet is created if a group matches
 // (admit).
 func (s *Service) loginExternal(ctx context.Context, w *externalLogin, name, password, remote string, throttle throttlePolicy,
-	by authz.Door) (authz.Principal, error) {
+	by authz.Interface) (authz.Principal, error) {
 	now := s.store.Now()
 	away := 0
 	for _, e := range w.candidates {
@@ -341,7 +341,7 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 		}
 		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
 		if user := s.externals.cachedUser(key, now); user != 0 {
-			if p, err = s.signInPrincipal(ctx, user, e.id, authz.APIDoor); err == nil {
+			if p, err = s.signInPrincipal(ctx, user, e.id, authz.APIInterface); err == nil {
 				return e.withProvider(p), nil
 			}
 		}
@@ -361,7 +361,7 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 		case found != nil:
 			return p, found
 		}
-		if p, err = s.admit(ctx, e, id, nil, true, authz.APIDoor); errors.Is(err, errLogin) {
+		if p, err = s.admit(ctx, e, id, nil, true, authz.APIInterface); errors.Is(err, errLogin) {
 			break
 		} else if err != nil {
 			return p, err
@@ -401,7 +401,7 @@ func (e *external) withProvider(p authz.Principal) authz.Principal {
 
 // reportUnavailable notifies the observer that an authenticator cannot be reached.
 func (s *Service) reportUnavailable(authenticator string, err error) {
-	if s.observer.Away != nil {
-		s.observer.Away(authenticator, err)
+	if s.observer.Unreachable != nil {
+		s.observer.Unreachable(authenticator, err)
 	}
 }

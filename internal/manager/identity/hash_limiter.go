@@ -45,13 +45,13 @@ const (
 // which is not limited per address.
 func (g *limiter) run(ctx context.Context, remote string, fn func()) error {
 	if !g.acquire(remote) {
-		return tooMany(time.Second, "too many concurrent sign-ins")
+		return tooManyRequests(time.Second, "too many concurrent sign-ins")
 	}
 	defer g.release(remote)
 	select {
 	case g.queue <- struct{}{}:
 	default:
-		return tooMany(time.Second, "too many concurrent sign-ins")
+		return tooManyRequests(time.Second, "too many concurrent sign-ins")
 	}
 	defer func() { <-g.queue }()
 	select {

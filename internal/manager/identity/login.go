@@ -17,7 +17,7 @@ import (
 
 // Login checks a user's name and password. remote is the client address, by is the interface. A correct password is cached by its HMAC
 // until it changes, so that clients that send it with every request do not pay for hashing each time. Repeated failures return 429.
-func (s *Service) Login(ctx context.Context, name, password, remote string, by authz.Door) (p authz.Principal, err error) {
+func (s *Service) Login(ctx context.Context, name, password, remote string, by authz.Interface) (p authz.Principal, err error) {
 	var hash string
 	var policy signInPolicy
 	var others *externalLogin

@@ -130,11 +130,11 @@ func (g *loginThrottle) check(name, remote string, pair throttlePolicy, right bo
 	if wait <= 0 {
 		return nil
 	}
-	return tooMany(wait, "too many failed sign-ins")
+	return tooManyRequests(wait, "too many failed sign-ins")
 }
 
-// tooMany returns the problem for a delayed request.
-func tooMany(wait time.Duration, why string) error {
+// tooManyRequests returns the problem for a delayed request.
+func tooManyRequests(wait time.Duration, why string) error {
 	p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "%s: try again in %s", why, max(wait, time.Second).Round(time.Second))
 	p.RetryAfter = max(wait, time.Second)
 	return p

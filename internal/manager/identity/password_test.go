@@ -38,8 +38,8 @@ func TestUserState(t *testing.T) {
 		{User{SecurityPrivilege: "NO_ACCESS", AccessType: "GUI_AND_API"}, true, authz.Analyst},
 		{User{SecurityPrivilege: "ADMINISTRATOR", AccessType: "API", AccountLocked: true}, false, authz.Administrator},
 	} {
-		if c.user.usable(authz.APIDoor) != c.usable || c.user.role() != c.role {
-			t.Errorf("%+v: usable %v, role %s", &c.user, c.user.usable(authz.APIDoor), c.user.role())
+		if c.user.usable(authz.APIInterface) != c.usable || c.user.role() != c.role {
+			t.Errorf("%+v: usable %v, role %s", &c.user, c.user.usable(authz.APIInterface), c.user.role())
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (s *Service) finishSignIn(ctx context.Context, e *external, id authn.Identi
 		return p, errUnavailable(e.name)
 	}
 	if found == nil {
-		p, found = s.admit(ctx, e, id, nil, true, authz.ConsoleDoor)
+		p, found = s.admit(ctx, e, id, nil, true, authz.ConsoleInterface)
 	}
 	if errors.Is(found, authn.ErrWrong) || errors.Is(found, errLogin) {
 		s.reportSignIn(Refused, id.Name, remote)

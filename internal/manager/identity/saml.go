@@ -140,8 +140,8 @@ func (s *Service) Consume(w http.ResponseWriter, r *http.Request) (to string, er
 	}
 	if found != nil {
 		s.reportSignIn(Refused, a.Name, Remote(r))
-		if s.observer.NotTaken != nil {
-			s.observer.NotTaken(e.name, found)
+		if s.observer.ResponseRejected != nil {
+			s.observer.ResponseRejected(e.name, found)
 		}
 		return "", errAnswer
 	}

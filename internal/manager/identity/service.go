@@ -27,12 +27,13 @@ const (
 	kindLink     = "link"
 )
 
-// doorOf returns the interface, console or API, that a credential is valid for. The role column of a console session holds ConsoleDoor.
-func doorOf(kind, role string) authz.Door {
-	if kind == kindSession && role == string(authz.ConsoleDoor) {
-		return authz.ConsoleDoor
+// interfaceOf returns the interface, console or API, that a credential is valid for. The role column of a console session holds
+// ConsoleInterface.
+func interfaceOf(kind, role string) authz.Interface {
+	if kind == kindSession && role == string(authz.ConsoleInterface) {
+		return authz.ConsoleInterface
 	}
-	return authz.APIDoor
+	return authz.APIInterface
 }
 
 // topic is the cache topic that a transaction touches when it revokes or deletes a credential (store.Tx.Touch). Cached lookups of it are
@@ -104,13 +105,13 @@ type Observer struct {
 	SignIn func(result, name, remote string)
 	// Guessing reports that further sign-ins are now delayed, and after how many failures.
 	Guessing func(name, remote string, failures int)
-	// Away reports that an authenticator could not be reached, and why.
-	Away func(authenticator string, err error)
-	// NotTaken reports that a message from an authenticator about a user was rejected, and why.
-	NotTaken func(authenticator string, err error)
-	// Nobody is called for a sign-in that an authenticator accepts and the manager refuses: the name is not a user, and none of groups
+	// Unreachable reports that an authenticator could not be reached, and why.
+	Unreachable func(authenticator string, err error)
+	// ResponseRejected reports that a message from an authenticator about a user was rejected, and why.
+	ResponseRejected func(authenticator string, err error)
+	// UnknownUser is called for a sign-in that an authenticator accepts and the manager refuses: the name is not a user, and none of groups
 	// exists.
-	Nobody func(authenticator, name string, groups []string)
+	UnknownUser func(authenticator, name string, groups []string)
 }
 
 // Results of a sign-in.
@@ -207,12 +208,12 @@ func (s *Service) Any(r *http.Request) (authz.Principal, error) {
 		if err != nil {
 			return authz.Principal{}, err
 		}
-		p, err := s.session(r.Context(), name, secret, authz.APIDoor)
+		p, err := s.session(r.Context(), name, secret, authz.APIInterface)
 		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // an ended session is not counted as a failed password
 			return authz.Principal{}, errLogin
 		}
 		if errors.Is(err, errToken) {
-			return s.Login(r.Context(), name, secret, Remote(r), authz.APIDoor)
+			return s.Login(r.Context(), name, secret, Remote(r), authz.APIInterface)
 		}
 		return p, err
 	case cookieScheme:
@@ -222,9 +223,9 @@ func (s *Service) Any(r *http.Request) (authz.Principal, error) {
 }
 
 // session returns the principal of a session token. The session must have been started at the interface by.
-func (s *Service) session(ctx context.Context, name, token string, by authz.Door) (authz.Principal, error) {
+func (s *Service) session(ctx context.Context, name, token string, by authz.Interface) (authz.Principal, error) {
 	p, err := s.token(ctx, token, name, kindSession)
-	if err == nil && p.Door != by {
+	if err == nil && p.Interface != by {
 		return authz.Principal{}, errToken
 	}
 	return p, err
@@ -233,7 +234,7 @@ func (s *Service) session(ctx context.Context, name, token string, by authz.Door
 // bearer returns the principal of a bearer token: one that the manager issued, a session token, or one that an authorization server issued.
 func (s *Service) bearer(r *http.Request, token string) (authz.Principal, error) {
 	if strings.HasPrefix(token, sessionPrefix) {
-		return s.session(r.Context(), "", token, authz.APIDoor)
+		return s.session(r.Context(), "", token, authz.APIInterface)
 	}
 	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
 	if errors.Is(err, errToken) && !strings.HasPrefix(token, bearerPrefix) {

@@ -132,9 +132,9 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	door := authz.APIDoor
+	door := authz.APIInterface
 	if c.Caller.Console {
-		door = authz.ConsoleDoor
+		door = authz.ConsoleInterface
 	}
 	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, policy.timeout)), door)
 	if err != nil {
@@ -344,9 +344,9 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 			}
 		}
 	}
-	by := authz.APIDoor
+	by := authz.APIInterface
 	if s.Console {
-		by = authz.ConsoleDoor
+		by = authz.ConsoleInterface
 	}
 	if code != "" {
 		if name != "" || password != "" || s.Basic {

@@ -32,7 +32,7 @@ func limitTokenLife(tx *store.Tx, timeout time.Duration) error {
 }
 
 // OpenSession creates the token of a session resource. The token is valid only at the interface at, and is shown once.
-func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at authz.Door) (token string, err error) {
+func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at authz.Interface) (token string, err error) {
 	token = sessionPrefix + secrets.New()
 	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,?,?,?,?,?)",
 		secrets.New(), kindSession, "session", user, string(at), secrets.Hash(token), session, tx.Now().Unix(), expires.Unix())

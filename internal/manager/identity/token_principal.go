@@ -76,7 +76,7 @@ func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p 
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
-		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(doorOf(kind, role)),
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(interfaceOf(kind, role)),
 		name != "" && name != user.Name:
 		return authz.Principal{}, 0, errToken
 	}
@@ -91,7 +91,7 @@ func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p 
 		p.Scopes = authz.Scopes(scopes)
 		return p, expires, nil
 	}
-	p.Session, p.Door = session, doorOf(kind, role)
+	p.Session, p.Interface = session, interfaceOf(kind, role)
 	p.ReadOnly, err = isReadOnly(tx, session)
 	return p, expires, err
 }

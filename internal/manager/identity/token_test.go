@@ -2,7 +2,7 @@ package identity
 
 import "testing"
 
-// A command line must not parse a token id as a flag.
+// TestTokenIDsAreNotFlags checks that a command line does not parse a token id as a flag.
 func TestTokenIDsAreNotFlags(t *testing.T) {
 	for range 2_000 {
 		if id := newID(12); len(id) != 12 || id[0] == '-' {

@@ -308,12 +308,12 @@ func asUser(row *store.Resource) (*User, error) {
 }
 
 // usable reports whether the user may sign in at an interface.
-func (x *User) usable(by authz.Door) bool {
+func (x *User) usable(by authz.Interface) bool {
 	return !x.AccountLocked && (x.AccessType == string(by) || x.AccessType == "GUI_AND_API")
 }
 
 // canSignIn reports whether the user may sign in at an interface without a client certificate.
-func (x *User) canSignIn(by authz.Door) bool { return x.usable(by) && !x.X509Required }
+func (x *User) canSignIn(by authz.Interface) bool { return x.usable(by) && !x.X509Required }
 
 func (x *User) role() string {
 	if x.SecurityPrivilege == "ADMINISTRATOR" {

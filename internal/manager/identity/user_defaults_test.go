@@ -8,7 +8,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Filters treat the default value of a field like the same value set explicitly, for all operators.
+// TestDefaultsAreFound checks that filters treat the default value of a field like the same value set explicitly, for all operators.
 func TestDefaultsAreFound(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -62,8 +62,8 @@ func TestDefaultsAreFound(t *testing.T) {
 	m.Verify()
 }
 
-// A required field is required in the resource of a request, but not in resources that are created with it. Definitions are visible to all
-// users who see any resource.
+// TestRequiredFieldsOfWhatIsAskedFor checks that a required field is required in the resource of a request, but not in resources that are
+// created with it. Definitions are visible to all users who see any resource.
 func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 	m := start(t)
 	_, _, zone, block, network := m.Basics()
@@ -91,7 +91,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 	m.Verify()
 }
 
-// The name of a merge is concealed from users who do not see the merged resource.
+// TestNamesOfActsAreConcealed checks that the name of a merge is concealed from users who do not see the merged resource.
 func TestNamesOfActsAreConcealed(t *testing.T) {
 	m := start(t)
 	_, _, _, block, _ := m.Basics()
@@ -113,7 +113,8 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 	}
 }
 
-// Repeated reads of an operation return the same name, and do not return the name of a resource with the same id.
+// TestOperationsAskedTwice checks that repeated reads of an operation return the same name, and do not return the name of a resource with
+// the same id.
 func TestOperationsAskedTwice(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()

@@ -162,8 +162,8 @@ func (s *Service) signInByCertificate(w http.ResponseWriter, r *http.Request, e 
 		return errUnavailable(e.name)
 	}
 	if found != nil {
-		if s.observer.NotTaken != nil {
-			s.observer.NotTaken(e.name, found)
+		if s.observer.ResponseRejected != nil {
+			s.observer.ResponseRejected(e.name, found)
 		}
 		s.reportSignIn(Refused, id.Name, remote)
 		return errLogin
@@ -178,7 +178,7 @@ func (s *Service) signInByCertificate(w http.ResponseWriter, r *http.Request, e 
 			return errLogin
 		}
 		user, err := asUser(rows[0])
-		if err == nil && (!user.X509Required || !user.usable(authz.ConsoleDoor)) {
+		if err == nil && (!user.X509Required || !user.usable(authz.ConsoleInterface)) {
 			err = errLogin
 		}
 		if err == nil {

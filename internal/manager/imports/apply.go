@@ -24,13 +24,13 @@ import (
 func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
 	return func(c *resource.Change, how resource.Applying) (done resource.Applied, err error) {
-		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, isTaken: how.Taken,
+		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, isTaken: how.IsMatched,
 			prepared: map[int64]any{0: c.Prepared}}
 		if all := []string{createOrUpdate, createOnly, updateOnly}; !slices.Contains(all, j.action) {
 			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s", how.Action, strings.Join(all, ", "))
 		}
 		p := &executor{job: j, Change: c}
-		if err := p.placeDocument(how); err != nil || how.Nothing {
+		if err := p.placeDocument(how); err != nil || how.CheckOnly {
 			done.Base = p.at.within.ID
 			return done, err
 		}
@@ -43,7 +43,7 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 		if err != nil {
 			return done, err
 		}
-		done.Row, done.Changes, done.Said, done.Once = o.row, o.fields, o.messages, o.once
+		done.Row, done.Changes, done.Notes, done.Once = o.row, o.fields, o.messages, o.once
 		return done, nil
 	}
 }

@@ -318,7 +318,7 @@ func (x *ResponsePolicyItemImport) BeforeDelete(c *resource.Change) error {
 }
 
 func (x *ImportHead) deleteData(c *resource.Change, state string) error {
-	if (state == running || state == cancelling) && !c.GoesAlong() {
+	if (state == running || state == cancelling) && !c.IsCascaded() {
 		return problem.BadRequest("ImportInProgress", "%s is being imported: cancel it first", x.Name)
 	}
 	for _, table := range []string{"import_part", "import_line", "import_starter", "import_met"} {

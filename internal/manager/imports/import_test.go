@@ -11,8 +11,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// One bad row of networks or addresses stops no other. What is there gets what the file says, what is tried changes nothing, and what the
-// file does not have is named.
+// TestImportSkipsRows checks that a bad row of networks or addresses does not stop the others. Existing resources get the values of the
+// file, a dry run changes nothing, and resources missing in the file are listed.
 func TestImportSkipsRows(t *testing.T) {
 	m := start(t)
 	m.Basics()
@@ -97,7 +97,8 @@ func TestImportSkipsRows(t *testing.T) {
 	m.Verify()
 }
 
-// A strict file of addresses is imported whole, as the rules would have made them, or not at all, with a faulty line named.
+// TestImportAddresses checks that a strict file of addresses is imported completely, with the same result as single requests, or not at
+// all. The error names the faulty line.
 func TestImportAddresses(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)

@@ -7,8 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A table that is sent as it is below a block, a network, a view or a zone is imported there: its first row says what it is of, each row is
-// what a request that makes it would be, and the headers hold for all.
+// TestImportsBelow imports a table that is sent below a block, a network, a view or a zone. The first row names the columns, each row has
+// the result of a request that creates it, and the headers apply to all rows.
 func TestImportsBelow(t *testing.T) {
 	m := start(t)
 	_, view, zone, block, network := m.Basics()

@@ -9,7 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Rows find their place: address space by its range, names by theirs, in the configuration that they say or that the import does.
+// TestImportFindsPlaces checks that address space is placed by its range and names by their zone, in the configuration of the row or of the
+// import.
 func TestImportFindsPlaces(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -129,7 +130,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	}
 }
 
-// All rows or none; a trial; what is to be done with rows; headers that hold for all of them.
+// TestImportModes imports all rows or none, as a dry run, with each mode for existing resources, and with headers that apply to all rows.
 func TestImportModes(t *testing.T) {
 	m := start(t)
 	_, _, zone, _, network := m.Basics()
@@ -185,7 +186,8 @@ func TestImportModes(t *testing.T) {
 	}
 }
 
-// Files that cannot be read end their import and say where; what comes before stays. A row that cannot be read is refused.
+// TestImportOfBadFiles checks that an unreadable file ends its import with the place of the error, and that the rows before it stay. An
+// unreadable row is refused.
 func TestImportOfBadFiles(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -263,7 +265,7 @@ func TestImportOfBadFiles(t *testing.T) {
 	}
 }
 
-// What an import cannot be is refused when it is sent; how it moves is refused where it cannot.
+// TestImportRefusals checks that an impossible import is refused when it is sent, and that an impossible change of its state is refused.
 func TestImportRefusals(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -305,7 +307,7 @@ func TestImportRefusals(t *testing.T) {
 	}
 }
 
-// Names for a response policy: one in each line, at once.
+// TestImportOfPolicyItems imports names for a response policy, one a line, at once.
 func TestImportOfPolicyItems(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -348,7 +350,7 @@ func rows(m *apitest.API, query string) (n int) {
 	return n
 }
 
-// A row that says another TTL of a record without a name of its own changes that record.
+// TestImportChangesTTL checks that a row with another TTL changes a record without a name of its own.
 func TestImportChangesTTL(t *testing.T) {
 	apitest.OnSQLite(t)
 	m := startConcurrent(t)
@@ -368,8 +370,8 @@ func TestImportChangesTTL(t *testing.T) {
 	}
 }
 
-// An import with a tag says what has the tag and is in no row, and deletes it where it prunes: as far as it lies in what the rows belong
-// below, and nothing where a row is refused. What holds resources of rows stays.
+// TestImportPrunes checks that an import with a tag lists the resources with the tag that no row names. It deletes them if it prunes, only
+// below the parents of the rows, and none if a row is refused. Resources that contain resources of rows stay.
 func TestImportPrunes(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
@@ -481,7 +483,7 @@ func TestImportPrunes(t *testing.T) {
 		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
 }
 
-// A trial of more rows than one transaction has finds the same as the import.
+// TestImportTriesLongFiles checks that a dry run of more rows than one transaction has the same result as the import.
 func TestImportTriesLongFiles(t *testing.T) {
 	apitest.OnSQLite(t)
 	m := startConcurrent(t)
@@ -499,7 +501,7 @@ func TestImportTriesLongFiles(t *testing.T) {
 	}
 }
 
-// Rows of types that have no names in DNS, and lie below no resource, are imported, too.
+// TestImportAtTheTop imports rows of types that have no names in DNS and no parent.
 func TestImportAtTheTop(t *testing.T) {
 	apitest.OnSQLite(t)
 	m := startConcurrent(t)

@@ -168,11 +168,11 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 	if !space.Hosts(within).Has(*a) {
 		return nonHostError(*a, within)
 	}
-	err = freeTake(c.Tx, network.ID, *a, *a)
+	err = freeRemove(c.Tx, network.ID, *a, *a)
 	if err == nil {
 		return checkNoReply(c, network.ID, *a)
 	}
-	if !errors.Is(err, space.ErrTaken) {
+	if !errors.Is(err, space.ErrNotFree) {
 		return err
 	}
 	holder, err := AddressAt(c.Tx, network.ID, *a)
@@ -217,7 +217,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	part := allocateWithin.In(c.Options)
 	if !pings && part == 0 && held == nil {
 		a, err := takeOutsideRanges(c.Tx, network.ID)
-		if errors.Is(err, space.ErrTaken) {
+		if errors.Is(err, space.ErrNotFree) {
 			return a, noFreeAddressError(network)
 		}
 		return a, err
@@ -243,7 +243,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 			if _, probed := c.Probed[found]; pings && !probed {
 				return found, resource.NeedsProbe{Addr: found}
 			}
-			return found, freeTake(c.Tx, network.ID, found, found)
+			return found, freeRemove(c.Tx, network.ID, found, found)
 		}
 	}
 	return found, noFreeAddressError(within)

@@ -68,7 +68,8 @@ func divide(m *apitest.API, random *rand.Rand, configuration, version string) {
 	}
 }
 
-// What is found around an address or a prefix is what has it in its range, of each collection with space and in every configuration.
+// TestWhatLiesAround checks that the search around an address or a prefix finds the resources whose range contains it, in each collection
+// with space and in every configuration.
 func TestWhatLiesAround(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)

@@ -50,7 +50,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 		return nil, err
 	}
 	i, err := freeAt(c.Tx, block.ID, a)
-	if errors.Is(err, space.ErrTaken) {
+	if errors.Is(err, space.ErrNotFree) {
 		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d (%s)", a, block.Type, block.ID, spanOf(block))
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	}
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, network.ID, configuration
-	row, err := c.FollowingAsked("state").Create(t, o)
+	row, err := c.FollowingWithOptions("state").Create(t, o)
 	if err != nil {
 		return 0, err
 	}

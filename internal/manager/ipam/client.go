@@ -44,7 +44,7 @@ func (x *MACAddress) Validate(c *resource.Change) error { return uniqueKey(c, "a
 // BeforeBelowDelete rejects the deletion of a hardware address if a reservation has no other identifier, unless the reservation is deleted
 // as well.
 func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return c.Each(store.All{store.InCollection("addresses"), store.LinksTo{Targets: []int64{x.ID}, Field: "macAddress"}},

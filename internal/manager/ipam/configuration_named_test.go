@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Commands need no name of a configuration where there is one alone.
+// TestConfigurationNamed checks that commands do not require the name of the configuration if there is only one.
 func TestConfigurationNamed(t *testing.T) {
 	m := start(t)
 	find := func(name string) (id int64, err error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is kept of how many records a view has follows whatever is done to records, zones, templates and views.
+// TestRecordCounts checks that the stored number of records of a view follows every change of records, zones, templates and views.
 func TestRecordCounts(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, _, _ := m.Basics()

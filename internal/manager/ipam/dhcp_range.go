@@ -16,7 +16,7 @@ import (
 // registerRanges declares the collection of DHCP ranges.
 func registerRanges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Place: placeSpace,
-		Space: resource.LiesOverSpace, Complete: completeRanges, Fleeting: true,
+		Space: resource.SpansSpace, Complete: completeRanges, Fleeting: true,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
@@ -233,14 +233,14 @@ func takeOutsideRanges(tx *store.Tx, network int64) (netip.Addr, error) {
 		key := store.AddrKey(free.Low)
 		r, err := tx.Overlapping(network, "ranges", key, key, 0)
 		if errors.Is(err, store.ErrNotFound) {
-			return free.Low, freeTake(tx, network, free.Low, free.Low)
+			return free.Low, freeRemove(tx, network, free.Low, free.Low)
 		}
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
 		}
 		from = store.KeyAddr(r.High).Next()
 	}
-	return netip.Addr{}, space.ErrTaken
+	return netip.Addr{}, space.ErrNotFree
 }
 
 // Validate rejects a range that does not fit.

@@ -7,7 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A reference shows what is published beside id, type and name, can be narrowed to it, and is found by it.
+// TestInlinedFacts checks that a reference shows its published fields beside id, type and name, can be narrowed to them, and is found by
+// them.
 func TestInlinedFacts(t *testing.T) {
 	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -56,7 +57,7 @@ func TestInlinedFacts(t *testing.T) {
 	}
 }
 
-// An id beyond every id names nothing, wherever it stands.
+// TestIdsBeyondAll checks that an id beyond the largest id is not found, in every place of a request.
 func TestIdsBeyondAll(t *testing.T) {
 	m := start(t)
 	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
@@ -65,7 +66,7 @@ func TestIdsBeyondAll(t *testing.T) {
 	}
 }
 
-// Ranges and groups are given from the end of their network, too.
+// TestRangesFromTheEnd creates ranges and groups with positions from the end of their network.
 func TestRangesFromTheEnd(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -81,7 +82,7 @@ func TestRangesFromTheEnd(t *testing.T) {
 		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 
-// matchType is read in any letter case, and kept as it is published.
+// TestMatchTypes checks that matchType is read in any letter case, and stored in the published one.
 func TestMatchTypes(t *testing.T) {
 	m := start(t)
 	for _, kind := range []string{"EXACT", "any", "Exact"} {
@@ -95,7 +96,7 @@ func TestMatchTypes(t *testing.T) {
 		`{"type":"NamingPolicyRestriction","name":"z","restrictions":[{"value":"x","matchType":"some"}]}`)
 }
 
-// Names of records as zone files write them.
+// TestNamesAsZoneFilesWriteThem creates records with names in the notation of zone files.
 func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 	m := start(t)
 	_, _, zone, _, network := m.Basics()

@@ -24,7 +24,7 @@ func freeAdd(tx *store.Tx, container int64, low, high netip.Addr) error {
 				return err
 			}
 			low = i.Low
-		} else if !errors.Is(err, space.ErrTaken) {
+		} else if !errors.Is(err, space.ErrNotFree) {
 			return err
 		}
 	}
@@ -34,21 +34,21 @@ func freeAdd(tx *store.Tx, container int64, low, high netip.Addr) error {
 				return err
 			}
 			high = i.High
-		} else if !errors.Is(err, space.ErrTaken) {
+		} else if !errors.Is(err, space.ErrNotFree) {
 			return err
 		}
 	}
 	return freeInsert(tx, container, low, high)
 }
 
-// freeTake removes low-high from the free space of a container. It returns space.ErrTaken if any part is not free.
-func freeTake(tx *store.Tx, container int64, low, high netip.Addr) error {
+// freeRemove removes low-high from the free space of a container. It returns space.ErrNotFree if any part is not free.
+func freeRemove(tx *store.Tx, container int64, low, high netip.Addr) error {
 	i, err := freeAt(tx, container, low)
 	if err != nil {
 		return err
 	}
 	if i.High.Less(high) {
-		return space.ErrTaken
+		return space.ErrNotFree
 	}
 	return freeCut(tx, container, i, low, high)
 }
@@ -77,12 +77,12 @@ func freeCut(tx *store.Tx, container int64, i space.Range, low, high netip.Addr)
 }
 
 // freeFirst returns the first free interval of the container at or after an address, or from the beginning if the address is not valid. It
-// returns space.ErrTaken if there is none.
+// returns space.ErrNotFree if there is none.
 func freeFirst(tx *store.Tx, container int64, from netip.Addr) (space.Range, error) {
 	if from.IsValid() {
 		if i, err := freeAt(tx, container, from); err == nil {
 			return space.Range{Low: from, High: i.High}, nil
-		} else if !errors.Is(err, space.ErrTaken) {
+		} else if !errors.Is(err, space.ErrNotFree) {
 			return space.Range{}, err
 		}
 	}
@@ -99,7 +99,7 @@ func freeEach(tx *store.Tx, container int64, fn func(space.Range) (more bool)) e
 	for {
 		// Each interval is read by its own query, so that fn may change the free space.
 		i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low > ? ORDER BY low LIMIT 1", container, from)
-		if errors.Is(err, space.ErrTaken) {
+		if errors.Is(err, space.ErrNotFree) {
 			return nil
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards b
 	}
 }
 
-// freeAt returns the free interval that contains the address, or space.ErrTaken.
+// freeAt returns the free interval that contains the address, or space.ErrNotFree.
 func freeAt(tx *store.Tx, container int64, a netip.Addr) (space.Range, error) {
 	key := store.AddrKey(a)
 	i, err := freeRow(tx, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1", container, key)
@@ -165,7 +165,7 @@ func freeAt(tx *store.Tx, container int64, a netip.Addr) (space.Range, error) {
 		return i, err
 	}
 	if bytes.Compare(store.AddrKey(i.High), key) < 0 {
-		return i, space.ErrTaken
+		return i, space.ErrNotFree
 	}
 	return i, nil
 }
@@ -174,7 +174,7 @@ func freeRow(tx *store.Tx, query string, args ...any) (space.Range, error) {
 	var low, high []byte
 	err := tx.QueryRow(query, args...).Scan(&low, &high)
 	if errors.Is(err, sql.ErrNoRows) {
-		return space.Range{}, space.ErrTaken
+		return space.Range{}, space.ErrNotFree
 	}
 	if err != nil {
 		return space.Range{}, fmt.Errorf("reading free space: %w", err)
@@ -197,9 +197,9 @@ func freeDelete(tx *store.Tx, container int64, low netip.Addr) error {
 	return nil
 }
 
-// freeTakeMany removes addresses from the free space of a container. The addresses must be sorted and distinct. If some are not free,
-// freeTakeMany returns these and changes nothing.
-func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken []netip.Addr, err error) {
+// freeRemoveMany removes addresses from the free space of a container. The addresses must be sorted and distinct. If some are not free,
+// freeRemoveMany returns these and changes nothing.
+func freeRemoveMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken []netip.Addr, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
@@ -252,14 +252,14 @@ func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken 
 
 // freeFirstBelow returns the first free interval of the container. end is the end of the last resource of a collection that starts at or
 // before the interval; it is not valid if there is none. A single query reads both, because most networks have no such resource. It returns
-// space.ErrTaken if nothing is free.
+// space.ErrNotFree if nothing is free.
 func freeFirstBelow(tx *store.Tx, container int64, collection string) (first space.Range, end netip.Addr, err error) {
 	var low, high, over []byte
 	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND "+
 		store.CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) "+
 		"FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", container).Scan(&low, &high, &over)
 	if errors.Is(err, sql.ErrNoRows) {
-		return first, end, space.ErrTaken
+		return first, end, space.ErrNotFree
 	}
 	if err != nil {
 		return first, end, fmt.Errorf("looking for a free address: %w", err)

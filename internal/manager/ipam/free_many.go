@@ -40,7 +40,7 @@ func freeAddAround(tx *store.Tx, container int64, parts []space.Range) error {
 func freeTakeParts(tx *store.Tx, container int64, parts []space.Range) (taken *space.Range, err error) {
 	if len(parts) <= maxSingleParts {
 		for i, part := range parts {
-			if err := freeTake(tx, container, part.Low, part.High); errors.Is(err, space.ErrTaken) {
+			if err := freeRemove(tx, container, part.Low, part.High); errors.Is(err, space.ErrNotFree) {
 				return &parts[i], nil
 			} else if err != nil {
 				return nil, err

@@ -61,8 +61,8 @@ func freeSpaceIsASet(t *testing.T, s *store.Store) {
 					all, none = all && free[i], none && !free[i]
 				}
 				if rapid.Bool().Draw(rt, "take") {
-					err := freeTake(tx, container, at(low), at(high))
-					if all != (err == nil) || err != nil && !errors.Is(err, space.ErrTaken) {
+					err := freeRemove(tx, container, at(low), at(high))
+					if all != (err == nil) || err != nil && !errors.Is(err, space.ErrNotFree) {
 						rt.Fatalf("taking %d-%d gives %v; all free: %v", low, high, err, all)
 					}
 					for i := low; i <= high && all; i++ {
@@ -149,7 +149,7 @@ func sameFree(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at 
 		rt.Fatalf("free is %v, want %v", got, want)
 	}
 	first, err := freeFirst(tx, container, netip.Addr{})
-	if len(want) == 0 != errors.Is(err, space.ErrTaken) || len(want) > 0 && first != want[0] {
+	if len(want) == 0 != errors.Is(err, space.ErrNotFree) || len(want) > 0 && first != want[0] {
 		rt.Fatalf("the first free is %v, %v; want %v", first, err, want)
 	}
 	return nil
@@ -166,7 +166,7 @@ func freeSpaceAtTheEdges(t *testing.T, s *store.Store) {
 				return err
 			}
 			for _, a := range []netip.Addr{low, high} {
-				if err := freeTake(tx, 5, a, a); err != nil {
+				if err := freeRemove(tx, 5, a, a); err != nil {
 					return err
 				}
 				if err := freeAdd(tx, 5, a, a); err != nil {
@@ -176,7 +176,7 @@ func freeSpaceAtTheEdges(t *testing.T, s *store.Store) {
 			if i, err := freeFirst(tx, 5, low); err != nil || i.Low != low || i.High != high {
 				t.Errorf("%s: the free space is %v, %v", r[0], i, err)
 			}
-			return freeTake(tx, 5, low, high)
+			return freeRemove(tx, 5, low, high)
 		})
 		if err != nil {
 			t.Errorf("%s: %v", r[0], err)

@@ -296,7 +296,7 @@ func (i *lineImport) allocate(tx *store.Tx, n *importInto) error {
 	for at := range n.lines {
 		addresses[at] = n.lines[at].Address
 	}
-	taken, err := freeTakeMany(tx, n.network.ID, addresses)
+	taken, err := freeRemoveMany(tx, n.network.ID, addresses)
 	if err != nil || len(taken) == 0 {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 // registerIPGroups declares the collection of IP groups.
 func registerIPGroups(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}, Place: placeSpace,
-		Space: resource.LiesOverSpace}, &IPv4Group{})
+		Space: resource.SpansSpace}, &IPv4Group{})
 }
 
 // IPv4Group is a named part of a network.

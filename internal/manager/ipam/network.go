@@ -111,7 +111,7 @@ func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 	o.Address = x.Gateway
 	o.Type, o.Parent, o.Config = "IPv4Address", x.ID, x.Config
 	t, _ := c.API.Type("IPv4Address")
-	_, err := c.FollowingAsked().Create(t, o)
+	_, err := c.FollowingWithOptions().Create(t, o)
 	return err
 }
 

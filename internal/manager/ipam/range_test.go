@@ -8,8 +8,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// DHCP ranges and IP groups lie over a network's hosts, in every form they are written; the next
-// available address lies outside of the ranges; what is done to the network takes them along.
+// TestRanges creates DHCP ranges and IP groups over a network's hosts, in every notation. The next available address is outside of the
+// ranges, and changes of the network include its ranges.
 func TestRanges(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()
@@ -119,7 +119,7 @@ func TestRanges(t *testing.T) {
 	m.Verify()
 }
 
-// What is in use in each of several ranges is counted together, and is what each of them shows alone.
+// TestUsageOfManyRanges checks that the usage of several ranges, counted together, equals the usage that each of them shows alone.
 func TestUsageOfManyRanges(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()

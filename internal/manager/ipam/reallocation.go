@@ -28,7 +28,7 @@ func Usable(r *store.Resource) space.Range {
 
 // Reallocate updates free space after resources were created, changed or deleted without their rules. It releases all old space before it
 // allocates new space, because resources may exchange space. If some space is not free, it returns the first resource that needs it, and
-// space.ErrTaken.
+// space.ErrNotFree.
 func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
 	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
 	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !hasMoved(m) })
@@ -148,7 +148,7 @@ func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resourc
 		// A configuration has no free space of its own.
 		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
 		if err == nil {
-			return m.After, space.ErrTaken
+			return m.After, space.ErrNotFree
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -160,7 +160,7 @@ func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resourc
 			return nil, err
 		}
 		if taken != nil {
-			return findBlocked(moves, id, *taken), space.ErrTaken
+			return findBlocked(moves, id, *taken), space.ErrNotFree
 		}
 	}
 	return nil, nil

@@ -140,7 +140,7 @@ func (r *reshaping) finish() error {
 			blocked.ID,
 			spanOf(blocked))
 	}
-	if errors.Is(err, space.ErrTaken) {
+	if errors.Is(err, space.ErrNotFree) {
 		return problem.Field("IpRangeOverlapsSiblings", "range", "the space is not free")
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
-// them; each can be undone.
+// TestReshapingSpace resizes, splits, merges and moves blocks and networks with their contents, and creates blocks around others. Each
+// change can be undone.
 func TestReshapingSpace(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -112,8 +112,8 @@ func TestReshapingSpace(t *testing.T) {
 	}
 }
 
-// What would leave something outside, meet something else, or makes no sense is refused with what is
-// in the way, and changes nothing.
+// TestReshapingRefusals checks that a change is refused if it would leave content outside, would overlap, or has no effect. The error names
+// the obstacle, and nothing changes.
 func TestReshapingRefusals(t *testing.T) {
 	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -193,8 +193,8 @@ func TestReshapingRefusals(t *testing.T) {
 	m.Verify()
 }
 
-// An existing network of the size in which there is nothing but its gateway is taken, where that is
-// asked for; otherwise a new one is made.
+// TestReuseExisting checks the option to reuse an existing network of the requested size that contains only its gateway. Without such a
+// network, a new one is created.
 func TestReuseExisting(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()
@@ -217,7 +217,8 @@ func TestReuseExisting(t *testing.T) {
 	m.Verify()
 }
 
-// Refusals say what to do: where splits are made, what an alias to somebody else's name takes, which role changes.
+// TestRefusalsSayWhatToDo checks that errors state the remedy: the operation that splits, the right for an alias to another user's name,
+// the role to change.
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -241,7 +242,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// What is set at a network that is split, its roles and options, is set at each of its parts.
+// TestWhatIsSetAtParts checks that the roles and options of a split network are set at each of its parts.
 func TestWhatIsSetAtParts(t *testing.T) {
 	m := start(t)
 	configuration, view, _, block, network := m.Basics()

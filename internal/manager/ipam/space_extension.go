@@ -39,7 +39,7 @@ func collectSpaces(r *resource.Registry) *spaces {
 	}
 	s := &spaces{holders: use(resource.HoldsSpace), withMarks: with(lowWaterMark), withPing: with(pingBeforeAssign)}
 	s.takers = slices.Concat(s.holders, use(resource.TakesSpace))
-	s.all = slices.Concat(s.takers, use(resource.LiesOverSpace))
+	s.all = slices.Concat(s.takers, use(resource.SpansSpace))
 	return s
 }
 
@@ -69,9 +69,9 @@ func registerSpace(r *resource.Registry) {
 func newSpaceExtension(r *resource.Registry) *store.Extension {
 	s := &spaceExtension{spaces: sync.OnceValue(func() *spaces { return collectSpaces(r) })}
 	return &store.Extension{Name: spaceName, State: s, Migrations: spaceMigrations,
-		Tables:  []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
-		Beside:  store.Beside{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
-		Rebuild: recountUsage, Verify: verifySpace,
+		Tables:     []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
+		JoinedText: store.JoinedText{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
+		Rebuild:    recountUsage, Verify: verifySpace,
 		Opened: func(opened *store.Store) {
 			s.ancestors = store.NewCache[int64](opened, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
 			s.settings = newInheritance(opened, sync.OnceValue(func() *inheritedFields { return collectInherited(r) }))

@@ -7,8 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A configuration begins with the IPv6 space there is; what is made right below it finds its place there,
-// also from a hardware address.
+// TestFirstSpace checks that a configuration starts with the IPv6 space, and that resources created directly below it get their place in
+// it, also from a hardware address.
 func TestFirstSpace(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"six"}`)
@@ -38,7 +38,7 @@ func TestFirstSpace(t *testing.T) {
 	m.Verify()
 }
 
-// Deep first finds room in the first block however far down, breadth first in the block nearest to the top.
+// TestTraversal checks that depth first finds space in the first block at any depth, and breadth first in the block nearest to the top.
 func TestTraversal(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"t"}`)

@@ -299,7 +299,7 @@ func (a *networkApplication) applyReserved(r space.Range, found []*store.Resourc
 		o.Type, o.Parent, o.Config = t.Name, a.network.ID, a.network.Configuration
 		objects[i] = o
 	}
-	if _, err := freeTakeMany(a.c.Tx, a.network.ID, free); err != nil {
+	if _, err := freeRemoveMany(a.c.Tx, a.network.ID, free); err != nil {
 		return err
 	}
 	_, err := a.c.CreateMany(t, objects)

@@ -7,7 +7,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A template lays out networks; what is in its way is listed, left, taken away, or a reason to refuse.
+// TestIPv4Templates applies a template to networks. Resources in its way are listed, kept, deleted, or a reason to refuse.
 func TestIPv4Templates(t *testing.T) {
 	m := start(t)
 	configuration, view, _, block, network := m.Basics()
@@ -117,7 +117,7 @@ func TestIPv4Templates(t *testing.T) {
 	m.Verify()
 }
 
-// A zone template gives zones their records.
+// TestZoneTemplates checks that a zone template creates its records in zones.
 func TestZoneTemplates(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Usage follows what is assigned, at every level, whatever is done to blocks and networks.
+// TestUsage checks that usage follows the assignments at every level, after every change of blocks and networks.
 func TestUsage(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"u"}`)
@@ -60,7 +60,7 @@ func TestUsage(t *testing.T) {
 	m.Verify()
 }
 
-// What a block says holds below it until something there says otherwise, and a change shows at once.
+// TestInheritance checks that a setting of a block applies below it until another resource overrides it. A change shows immediately.
 func TestInheritance(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, top, network := m.Basics()
@@ -126,7 +126,7 @@ func TestInheritance(t *testing.T) {
 	m.Verify()
 }
 
-// What holds in a network is remembered until the network changes, or a block above it.
+// TestSettingsOfNetworks checks that the effective settings of a network are cached until the network or a block above it changes.
 func TestSettingsOfNetworks(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()
@@ -144,7 +144,7 @@ func TestSettingsOfNetworks(t *testing.T) {
 	}
 }
 
-// Usage that rises above its mark, falls below it or comes back is told, once.
+// TestWaterMarks checks that usage that rises above its mark, falls below it or returns is reported once.
 func TestWaterMarks(t *testing.T) {
 	m := start(t)
 	_, _, _, block, _ := m.Basics()
@@ -201,7 +201,7 @@ func TestWaterMarks(t *testing.T) {
 	}
 }
 
-// A level does not outlive the last mark there is: a mark that is set again raises an alarm again.
+// TestLastWaterMark checks that a level is deleted with the last mark: a new mark raises an alarm again.
 func TestLastWaterMark(t *testing.T) {
 	m := start(t)
 	_, _, _, block, _ := m.Basics()
@@ -224,7 +224,7 @@ func TestLastWaterMark(t *testing.T) {
 	m.Verify()
 }
 
-// DHCP ranges have water marks, too: their own, or those of their network.
+// TestWaterMarksOfRanges checks the water marks of DHCP ranges: their own, or those of their network.
 func TestWaterMarksOfRanges(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -258,7 +258,7 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	m.Verify()
 }
 
-// The operations of a transaction say which fields it made different.
+// TestOperations checks that the operations of a transaction list the changed fields.
 func TestOperations(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -284,7 +284,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// The parts of a split have what the whole had: its policies, its zones and its tags.
+// TestPartsOfASplitAreLikeTheWhole checks that the parts of a split network have its policies, its zones and its tags.
 func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 	m := start(t)
 	_, _, zone, block, network := m.Basics()
@@ -304,8 +304,8 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 	m.Verify()
 }
 
-// Two networks of a block that are filled side by side pass its mark together: the event is raised, whoever of
-// the two comes last.
+// TestWaterMarksSideBySide fills two networks of a block at the same time until they pass its mark together. The event is raised, whichever
+// network is the last.
 func TestWaterMarksSideBySide(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)

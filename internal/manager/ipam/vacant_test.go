@@ -10,7 +10,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What is free in a network is listed from its intervals: filtered, paged and counted like the rest.
+// TestUnassigned checks that the free addresses of a network are listed from its intervals, with filters, pages and counts like other
+// lists.
 func TestUnassigned(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()

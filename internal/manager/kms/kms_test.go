@@ -90,7 +90,7 @@ func aws(t *testing.T) {
 	}
 }
 
-// A service returns a key that it has wrapped, and another service does not.
+// TestServices checks that a key service unwraps a key that it has wrapped, and that another service does not.
 func TestServices(t *testing.T) {
 	token := vault(t)
 	aws(t)

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// Stored settings reach only allowed addresses, in any notation, and never the addresses of cloud metadata services.
+// TestOutbound checks that stored settings reach only allowed addresses, in any notation, and never the addresses of cloud metadata
+// services.
 func TestOutbound(t *testing.T) {
 	defer Allow(nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +69,7 @@ func TestOutbound(t *testing.T) {
 	}
 }
 
-// Files that connect without Dialer, and why these connections do not depend on stored settings.
+// byItself lists the files that connect without Dialer, and why these connections do not depend on stored settings.
 var byItself = map[string]string{
 	"internal/manager/kms/aws.go":                  "the service that the operator names when the program starts",
 	"internal/manager/kms/vault.go":                "as above",
@@ -80,7 +81,8 @@ var byItself = map[string]string{
 	"internal/manager/dns/transfer/transfer_in.go": "the command line asks, on its own machine",
 }
 
-// Every file of the manager that connects uses Dialer or is in the list above, so that a new one is reviewed.
+// TestNobodyConnectsByItself checks that every file of the manager that connects uses Dialer or is in the list above, so that a new one is
+// reviewed.
 func TestNobodyConnectsByItself(t *testing.T) {
 	found := map[string]bool{}
 	var files []string

@@ -171,7 +171,7 @@ func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) er
 		err = syncing
 	}
 	if err = errors.Join(err, to.Close()); err == nil {
-		err = r.isWhole(begun, size)
+		err = r.checkSize(begun, size)
 	}
 	if err != nil {
 		return err
@@ -185,8 +185,8 @@ func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) er
 	return r.files.Rename(begun, r.filePath(name))
 }
 
-// isWhole returns an error if the uploaded file does not have the expected size.
-func (r *sftpDir) isWhole(at string, size int64) error {
+// checkSize returns an error if the uploaded file does not have the expected size.
+func (r *sftpDir) checkSize(at string, size int64) error {
 	info, err := r.files.Stat(at)
 	if err == nil && info.Size() != size {
 		err = fmt.Errorf("%d of %d bytes have arrived", info.Size(), size)

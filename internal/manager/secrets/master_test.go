@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A sealing key is decrypted only by its master key and under its own id. The error names the missing master key.
+// TestMasterKeys checks that a sealing key is decrypted only by its master key and under its own id. The error names the missing master
+// key.
 func TestMasterKeys(t *testing.T) {
 	first, second := NewMasterKey(), NewMasterKey()
 	one, err := ParseMasterKeys("# ours\n"+first+"\n", nil)

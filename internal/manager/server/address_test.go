@@ -95,7 +95,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Walking by the links from page to page gives each resource once, in the order of the whole list, whatever has no value.
+// TestNextLinks checks that the next links of pages lead through each resource once, in the order of the whole list, also over resources
+// without a value.
 func TestNextLinks(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -153,7 +154,8 @@ func TestNextLinks(t *testing.T) {
 	}
 }
 
-// What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.
+// TestOrderByNamesThatLack checks the place of resources without a name, such as records of a template, in a list ordered by name.
+// Resources with a hidden key have no place by it.
 func TestOrderByNamesThatLack(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()
@@ -496,7 +498,8 @@ func TestGateway(t *testing.T) {
 	m.Verify()
 }
 
-// 64 clients asking a /24 for addresses get 254 different ones less the gateway, then a 409.
+// TestNextAvailableAddressIsAtomic checks that 64 clients that request addresses of a /24 get 253 different ones, without the gateway, and
+// then a 409.
 func TestNextAvailableAddressIsAtomic(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
@@ -538,7 +541,7 @@ func TestNextAvailableAddressIsAtomic(t *testing.T) {
 	m.Verify()
 }
 
-// The same for networks by size: a /20 holds sixteen /24.
+// TestNextAvailableNetworkIsAtomic checks that concurrent requests for networks by size get different ones: a /20 contains sixteen /24.
 func TestNextAvailableNetworkIsAtomic(t *testing.T) {
 	m := startManager(t)
 	_, _, _, block, _ := m.Basics()

@@ -15,8 +15,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// How routers are told is kept, with its defaults and never with its passwords; what could not act is refused and changes nothing; an
-// address belongs to one application, and needs a router that is told of it.
+// TestAnycastSettings checks that routing settings are stored with their defaults and shown without passwords. Invalid settings are refused
+// and change nothing. An address belongs to one application, and requires a router that announces it.
 func TestAnycastSettings(t *testing.T) {
 	m := startAlone(t)
 	id, _ := m.create("edge")
@@ -99,7 +99,8 @@ func TestAnycastSettings(t *testing.T) {
 	}
 }
 
-// The private key of a resolver's certificate is never shown, and stays where the configuration comes back without it.
+// TestPrivateKeyOfAResolver checks that the private key of a resolver's certificate is never shown, and stays if a client sends the
+// configuration back without it.
 func TestPrivateKeyOfAResolver(t *testing.T) {
 	m := startAlone(t)
 	id, _ := m.create("edge")

@@ -11,7 +11,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What is applied is there as it was sent, however it was before; a second time nothing changes; what has the tag and is not sent goes.
+// TestApply checks that resources equal the applied document afterwards, and that a second time changes nothing. Resources with the tag
+// that are not in the document are deleted.
 func TestApply(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -104,7 +105,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// A tag is set, and what has it goes, only where that may be done; what the document has never goes.
+// TestApplyTags checks that tags are set, and tagged resources deleted, only within the rights of the caller. Resources in the document are
+// never deleted.
 func TestApplyTags(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"2024"}`)
@@ -265,7 +267,8 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 	m.Verify()
 }
 
-// What is wrong in a document is refused: typing errors, numbers for names, lists that are none. Chains in either order take a moment.
+// TestApplyRefuses checks that misspelled fields, numbers in place of names, and wrong types in a document are refused. Chains of
+// references in either order are fast.
 func TestApplyRefuses(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -328,7 +331,7 @@ func TestApplyRefuses(t *testing.T) {
 // applyPatience is how long a document may take whose order is the wrong one, on a machine that is busy.
 const applyPatience = 15 * time.Second
 
-// A resource that is refused when something was written for it already is skipped, and the others are applied.
+// TestApplySkipsHalfDone checks that a resource is skipped if it is refused after a part of it was written. The others are applied.
 func TestApplySkipsHalfDone(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)

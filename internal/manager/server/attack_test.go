@@ -50,7 +50,7 @@ func (m *manager) quickly(status int, method, path, body string, headers ...stri
 	}
 }
 
-// (1) Another user of the machine reads the data directory.
+// TestAttackDataDirectory is attack 1: another user of the machine reads the data directory.
 func TestAttackDataDirectory(t *testing.T) {
 	m := startAlone(t)
 	files, err := filepath.Glob(filepath.Join(m.options.Data, "*"))
@@ -64,7 +64,7 @@ func TestAttackDataDirectory(t *testing.T) {
 	}
 }
 
-// (2) Readers of long lists who do not read, with one token that may read.
+// TestAttackSlowReaders is attack 2: clients with one read token request long lists and do not read them.
 func TestAttackSlowReaders(t *testing.T) {
 	m := startManager(t)
 	if err := Sample(t.Context(), m.Address); err != nil {
@@ -88,7 +88,7 @@ func TestAttackSlowReaders(t *testing.T) {
 	}
 }
 
-// (3) One request that embeds everything in everything.
+// TestAttackEmbedding is attack 3: one request embeds every reference in every resource.
 func TestAttackEmbedding(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -106,7 +106,7 @@ func TestAttackEmbedding(t *testing.T) {
 	}
 }
 
-// (4) A filter that goes on after its client has gone, weighs too much, or takes too long.
+// TestAttackFilters is attack 4: a filter continues after its client has disconnected, is too complex, or takes too long.
 func TestAttackFilters(t *testing.T) {
 	m := startAlone(t)
 	heavy := make([]string, 190)
@@ -122,7 +122,7 @@ func TestAttackFilters(t *testing.T) {
 	m.Refused(400, "FilterNeedsRefinement", "took longer than", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
 }
 
-// (5) Bodies of nothing but members, from somebody who has no credentials.
+// TestAttackBodies is attack 5: a client without credentials sends bodies with very many members.
 func TestAttackBodies(t *testing.T) {
 	m := startAlone(t)
 	var many strings.Builder
@@ -143,7 +143,8 @@ func TestAttackBodies(t *testing.T) {
 		"Authorization:", "Content-Type: application/json")
 }
 
-// (6) Passwords are guessed. Whoever guesses waits; it is counted, and there is an event. Others sign in.
+// TestAttackGuessing is attack 6: a client guesses passwords. It has to wait, failures are counted, and an event is raised. Other users
+// sign in.
 func TestAttackGuessing(t *testing.T) {
 	m := startManager(t)
 	refusedAt := 0
@@ -189,7 +190,8 @@ func TestAttackGuessing(t *testing.T) {
 	}
 }
 
-// (6) A session that has ended is no guess; names that nobody can have are nobody's.
+// TestAttackNames is a part of attack 6: requests with an ended session are not counted as failures, and impossible names are counted for
+// no user.
 func TestAttackNames(t *testing.T) {
 	m := startAlone(t)
 	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
@@ -211,7 +213,8 @@ func TestAttackNames(t *testing.T) {
 		"x-portolan-dry-run: true")
 }
 
-// (6) Many guess at once, from ever new addresses: who has signed in before from where they are still does.
+// TestAttackHashing is a part of attack 6: many clients guess at once, from ever new addresses. A user who has signed in from an address
+// before still signs in from it.
 func TestAttackHashing(t *testing.T) {
 	m := startManager(t)
 	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
@@ -223,7 +226,7 @@ func TestAttackHashing(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIDoor)
+				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIInterface)
 				if err != nil && strings.Contains(err.Error(), "too many concurrent sign-ins") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
@@ -243,7 +246,8 @@ func TestAttackHashing(t *testing.T) {
 	}
 }
 
-// (7) A token outlives what its user may do. (8) It does not outlive its user, and others do not go with one.
+// TestAttackTokens is attacks 7 and 8: a token has no more rights than its user now, and ends with its user. Other tokens do not end with
+// it.
 func TestAttackTokens(t *testing.T) {
 	m := startManager(t)
 	second := m.ID("/api/v2/users",
@@ -280,7 +284,7 @@ func TestAttackTokens(t *testing.T) {
 	}
 }
 
-// (9) What a client stores becomes a link on a page; a page is framed, or runs something.
+// TestAttackPages is attack 9: a stored value becomes a link on a page, or a page is framed or runs a script.
 func TestAttackPages(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -304,7 +308,7 @@ func TestAttackPages(t *testing.T) {
 	}
 }
 
-// (10) Who reads the database looks for passwords among what is kept for repeated requests.
+// TestAttackIdempotency is attack 10: a reader of the database searches the stored answers of repeated requests for passwords.
 func TestAttackIdempotency(t *testing.T) {
 	m := startAlone(t)
 	body := `{"type":"User","name":"u","password":"a password of theirs","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`
@@ -335,15 +339,15 @@ func TestAttackIdempotency(t *testing.T) {
 	}
 }
 
-// (11) A locked account tells a right password from a wrong one by the time that it takes, or a name that there is not from one that there
-// is.
+// TestAttackLockedAccount is attack 11: the response time of a locked account reveals whether a password is correct, or whether a name
+// exists.
 func TestAttackLockedAccount(t *testing.T) {
 	m := startAlone(t)
 	user := m.ID("/api/v2/users",
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(name, password string) (took time.Duration) {
 		began := time.Now()
-		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), authz.APIDoor)
+		_, err := m.Identity.Login(t.Context(), name, password, fmt.Sprint(began.UnixNano()), authz.APIInterface)
 		if err == nil {
 			t.Errorf("%s is let in", name)
 		}
@@ -363,7 +367,7 @@ func TestAttackLockedAccount(t *testing.T) {
 	t.Errorf("right %v, wrong %v, of nobody %v", r, w, n)
 }
 
-// (12) A service point reports megabytes, and changes its mind a hundred times a second.
+// TestAttackReports is attack 12: a service point reports megabytes, and another status a hundred times a second.
 func TestAttackReports(t *testing.T) {
 	m := startManager(t)
 	id, key := m.create("noisy")
@@ -406,7 +410,7 @@ func TestAttackReports(t *testing.T) {
 	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 }
 
-// (13) Paths of a hundred steps.
+// TestAttackPaths is attack 13: a path has a hundred steps.
 func TestAttackPaths(t *testing.T) {
 	m := startAlone(t)
 	m.Refused(400, "FilterParseError", "at most 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
@@ -414,7 +418,7 @@ func TestAttackPaths(t *testing.T) {
 	m.Refused(400, "InvalidQueryParameterValue", "at most 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
 }
 
-// (14) A name that a spreadsheet takes for a formula.
+// TestAttackSpreadsheet is attack 14: a spreadsheet interprets a name as a formula.
 func TestAttackSpreadsheet(t *testing.T) {
 	m := startAlone(t)
 	for _, name := range []string{"=1+1", "+1", "-1", "@x"} {
@@ -428,7 +432,7 @@ func TestAttackSpreadsheet(t *testing.T) {
 	}
 }
 
-// (15) One user signs in without end.
+// TestAttackSessions is attack 15: one user signs in without end.
 func TestAttackSessions(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -445,7 +449,7 @@ func TestAttackSessions(t *testing.T) {
 	m.Verify()
 }
 
-// (15) Sessions that have ended go in the end.
+// TestEndedSessionsAreRemoved is a part of attack 15: ended sessions are deleted in the end.
 func TestEndedSessionsAreRemoved(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.KeepSessions = time.Hour })
 	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:").Text("id")
@@ -459,7 +463,7 @@ func TestEndedSessionsAreRemoved(t *testing.T) {
 	m.Want(404, "GET", "/api/v2/sessions/"+s, "")
 }
 
-// (17) Plain HTTP is taken for a site that has TLS; /metrics is read by everybody who reaches the API.
+// TestAttackTransport is attack 17: a site with TLS serves plain HTTP, or every client that reaches the API reads /metrics.
 func TestAttackTransport(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
 	m.Want(404, "GET", "/metrics", "")
@@ -478,7 +482,7 @@ func TestAttackTransport(t *testing.T) {
 	}
 }
 
-// A user who sees no history, no users, or has to set a new password.
+// TestPrivilegesAct checks a user without access to the history, one without access to users, and one who has to set a new password.
 func TestPrivilegesAct(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -559,7 +563,7 @@ func (m *manager) refusedAs(credentials string, status int, code, naming, method
 	m.Refused(status, code, naming, method, path, body, credentials, "Content-Type: application/json")
 }
 
-// What means nothing is ignored, and named.
+// TestIgnoredIsNamed checks that ignored parts of a request are named in the answer.
 func TestIgnoredIsNamed(t *testing.T) {
 	m := startAlone(t)
 	for _, c := range []struct{ method, path, body, want string }{
@@ -589,7 +593,7 @@ func TestIgnoredIsNamed(t *testing.T) {
 	}
 }
 
-// Lists of a slow client come whole, also where they wait in a file.
+// TestSlowClientsGetAll checks that a slow client gets its list completely, also if the list waits in a file.
 func TestSlowClientsGetAll(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)

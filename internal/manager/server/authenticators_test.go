@@ -41,8 +41,8 @@ func ldapBody(name string, d *authntest.Directory, more string) string {
 		`"searchBase":"dc=example,dc=net","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"` + more + `}`
 }
 
-// Users of a directory sign in, are made when they are in a group that is known here, and may do what that group may; nobody gets in while
-// the directory is away, but for those whom the manager itself knows.
+// TestSigningInByADirectory checks that directory users sign in, are created if they are in a group that exists here, and get the rights of
+// that group. While the directory is unavailable, only local users sign in.
 func TestSigningInByADirectory(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
@@ -130,7 +130,8 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.Verify()
 }
 
-// Tokens of an OpenID provider are taken; they are whose the provider says, and give what its groups give here.
+// TestSigningInByTokens checks that tokens of an OpenID provider are accepted, identify the user by the provider's claims, and grant the
+// rights of the user's groups.
 func TestSigningInByTokens(t *testing.T) {
 	m := startAlone(t)
 	p := authntest.NewProvider(t)
@@ -171,7 +172,8 @@ func TestSigningInByTokens(t *testing.T) {
 	m.Verify()
 }
 
-// What is remembered, stored or counted of those who sign in by others goes no further than it was meant.
+// TestSigningInByOthersGoesNoFurther checks the limits of external sign-ins: cached, stored and counted data of their users has no other
+// effect.
 func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m := startAlone(t)
 	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
@@ -248,7 +250,8 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Verify()
 }
 
-// A RADIUS server behind a directory knows no groups: those of its users stay as they were.
+// TestGroupsWhileADirectoryIsAway checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
+// know any.
 func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
@@ -270,7 +273,8 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	}
 }
 
-// Users of a TACACS+ server sign in, with the groups that it says; one of a realm of Kerberos signs in who was made here.
+// TestSigningInByTACACSAndKerberos checks that users of a TACACS+ server sign in with the groups of the server, and that a Kerberos user
+// signs in if the user exists here.
 func TestSigningInByTACACSAndKerberos(t *testing.T) {
 	m := startAlone(t)
 	const post = "/api/v2/authenticators"

@@ -117,8 +117,8 @@ func files(t *testing.T, dir, prefix string) []string {
 	return found
 }
 
-// Backups are sent to an SFTP server, the oldest there go, and no other file does. The key of the server is kept, and a server with another
-// one is sent no password.
+// TestBackupsAreSentBySFTP checks that backups are sent to an SFTP server, and that only the oldest backups are deleted there. The key of
+// the server is stored, and no password is sent to a server with another key.
 func TestBackupsAreSentBySFTP(t *testing.T) {
 	apitest.Slow(t)
 	s := startSFTP(t, "backup", "open sesame")
@@ -201,7 +201,8 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	m.Verify()
 }
 
-// Where no files are kept here, a file goes once it was sent, and the database still says when it was backed up.
+// TestBackupsAreSentByS3 checks that without local backups a file is deleted after it was sent. The database still contains the time of the
+// backup.
 func TestBackupsAreSentByS3(t *testing.T) {
 	backend := s3mem.New()
 	s := httptest.NewServer(gofakes3.New(backend).Server())
@@ -229,7 +230,7 @@ func TestBackupsAreSentByS3(t *testing.T) {
 	m.Verify()
 }
 
-// Settings by which no file can be sent are refused, each by its field.
+// TestRemoteBackupsAreRefused checks that settings by which no file can be sent are refused, each by its field.
 func TestRemoteBackupsAreRefused(t *testing.T) {
 	m := startManager(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")

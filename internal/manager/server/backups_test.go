@@ -13,7 +13,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Backups are made when somebody asks, kept as many as the schedule says, sent as they are, and can be restored.
+// TestBackupSchedules checks that backups run on request, are kept in the number of the schedule, can be downloaded, and can be restored.
 func TestBackupSchedules(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
@@ -71,7 +71,8 @@ func TestBackupSchedules(t *testing.T) {
 	m.Verify()
 }
 
-// A backup is sent to the manager, which lists it and has it as a file that can be restored; what is none is refused, and leaves nothing.
+// TestBackupsAreSent checks that a backup that is uploaded to the manager is listed and stored as a file that can be restored. An upload
+// that is not a backup is refused and leaves nothing behind.
 func TestBackupsAreSent(t *testing.T) {
 	m := startManager(t)
 	m.Basics()
@@ -135,7 +136,7 @@ func TestBackupsAreSent(t *testing.T) {
 	m.Verify()
 }
 
-// What was sent and is deleted before it was a file becomes none.
+// TestBackupsAreSentAndDeleted checks that an uploaded backup that is deleted before it was stored as a file does not become one.
 func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m := startManager(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
@@ -160,7 +161,8 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m.Verify()
 }
 
-// One that was sent and cannot be kept as a file is an event, and holds up no other backup; deleted, it is gone.
+// TestSentBackupsHoldUpNothing checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup. It
+// can be deleted.
 func TestSentBackupsHoldUpNothing(t *testing.T) {
 	m := startManager(t)
 	dir := filepath.Join(m.options.Data, "backups")
@@ -190,7 +192,7 @@ func TestSentBackupsHoldUpNothing(t *testing.T) {
 	m.Verify()
 }
 
-// A backup that cannot be written is an event, and does not stop the others.
+// TestBackupFails checks that a failed backup is an event, and does not stop the others.
 func TestBackupFails(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {

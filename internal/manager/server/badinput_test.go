@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Bad input gets a clear refusal that names what is wrong, and changes nothing.
+// TestBadBodies checks that bad input gets an error that names the problem, and changes nothing.
 func TestBadBodies(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, block, network := m.Basics()
@@ -190,7 +190,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// No answer tells how we are built, and no odd path makes a 500.
+// TestNothingLeaks checks that no answer reveals internal details, and that unusual paths do not cause a 500.
 func TestNothingLeaks(t *testing.T) {
 	m := startAlone(t)
 	for _, path := range []string{"/api/v2/networks?filter=name:'%00'", "/api/v2/..%2f..%2fetc", "/api/v2//networks", "/api/v2/networks/1%2f2",
@@ -212,7 +212,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// A request that is no HTTP is answered by 400 and the connection ends.
+// TestMalformedHTTP checks that malformed HTTP is answered by 400, and that the connection ends.
 func TestMalformedHTTP(t *testing.T) {
 	m := startManager(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A batch makes all its changes in one transaction; later ones name what earlier ones have made.
+// TestBatch checks that a batch applies all changes in one transaction, and that later changes can refer to resources of earlier ones.
 func TestBatch(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, network := m.Basics()
@@ -60,7 +60,7 @@ func TestBatch(t *testing.T) {
 	m.Verify()
 }
 
-// One change that cannot be made takes all back, and the answer says which it was.
+// TestBatchIsAllOrNothing checks that one failed change undoes the whole batch, and that the answer names the change.
 func TestBatchIsAllOrNothing(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
@@ -153,7 +153,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A list as the body of a POST makes all, or none; the same key makes nothing again.
+// TestPostOfAList checks that a list as the body of a POST creates all of its resources or none. A repetition with the same key creates
+// nothing.
 func TestPostOfAList(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
@@ -190,7 +191,8 @@ func TestPostOfAList(t *testing.T) {
 	m.Verify()
 }
 
-// A batch with a key is made once; one that holds a password says that its key is ignored.
+// TestBatchOnce checks that a batch with a key is applied once. The answer to a batch that contains a password states that the key is
+// ignored.
 func TestBatchOnce(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -215,7 +217,7 @@ func TestBatchOnce(t *testing.T) {
 	m.Refused(400, "InvalidRequestBody", "changes[16]", "POST", "/api/v2/batch", `{"changes":[`+strings.Join(users, ",")+`]}`)
 }
 
-// Who may not make one of the changes alone may make none of them.
+// TestBatchIsWithinRights checks that a user without the right to one of the changes cannot apply the others in the same batch.
 func TestBatchIsWithinRights(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -231,7 +233,7 @@ func TestBatchIsWithinRights(t *testing.T) {
 	}
 }
 
-// Who sends a batch slowly keeps nobody else's waiting.
+// TestSlowBatch checks that a client that sends a batch slowly does not delay other clients.
 func TestSlowBatch(t *testing.T) {
 	m := startManager(t)
 	_, _, _, _, network := m.Basics()

@@ -36,7 +36,7 @@ func (m *manager) feed(q client.ChangesQuery, token string, fn func(client.FeedT
 	})
 }
 
-// Whoever follows the changes is told of each transaction once, in order, with all that it did, from wherever he begins.
+// TestChangeFeed checks that each follower of the changes receives each transaction once, in order and completely, from any position.
 func TestChangeFeed(t *testing.T) {
 	m := startManager(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -157,7 +157,7 @@ func number(t *testing.T, text string) int64 {
 	return n
 }
 
-// A feed ends when its token is revoked, and when the manager does.
+// TestChangeFeedEnds checks that a feed ends when its token is revoked, and when the manager stops.
 func TestChangeFeedEnds(t *testing.T) {
 	m := startManager(t)
 	m.REST.Beat = 50 * time.Millisecond
@@ -196,7 +196,8 @@ func (m *manager) followed(n int) {
 	}
 }
 
-// Over TLS a feed is one of the answers of a connection (HTTP/2) or has one of its own; both end with the client and with the manager.
+// TestChangeFeedOverTLS checks that a feed over TLS is one of the answers of a connection (HTTP/2) or has a connection of its own. Both end
+// with the client and with the manager.
 func TestChangeFeedOverTLS(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
 	m.REST.Beat = 20 * time.Millisecond // what is written to nobody is noticed

@@ -33,7 +33,7 @@ func (m *manager) postings() map[string]posting {
 	return all
 }
 
-// Every link that a resource of any type shows leads somewhere, and every page of every collection does.
+// TestEveryLinkLeadsSomewhere checks that every link of a resource of any type, and every page of every collection, can be fetched.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
@@ -155,8 +155,8 @@ func named(r reply, field string) bool {
 	})
 }
 
-// Whatever is wrong with a field of a resource of any type is refused by its name when one is made and when one is changed, and changes
-// nothing; what is required is missed.
+// TestEveryTypeRefusesBadBodies checks that a bad value of any field of any type is refused by the field's name on creation and on change,
+// and changes nothing. A missing required field is refused as well.
 func TestEveryTypeRefusesBadBodies(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
@@ -275,7 +275,8 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 	return string(text)
 }
 
-// What GET gives of a resource of any type, PUT takes: it says the same then. Each field that it has can be filtered by, and finds it.
+// TestEveryTypeComesBack checks that a PUT of the result of a GET is accepted for every type, and that the resource is unchanged
+// afterwards. Each of its fields can be used in a filter that finds it.
 func TestEveryTypeComesBack(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)

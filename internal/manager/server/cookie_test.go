@@ -141,7 +141,8 @@ func TestSignInLinks(t *testing.T) {
 	}
 }
 
-// A page that asks by itself, and the change feed, do not make a session last; who must set a new password follows no more.
+// TestUnattendedPages checks that neither automatic refreshes nor the change feed keep a session from expiring. A user who must set a new
+// password cannot follow the changes.
 func TestUnattendedPages(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -178,8 +179,8 @@ func TestUnattendedPages(t *testing.T) {
 	}
 }
 
-// Whoever signs in gets a session of its own, whatever the browser brings: a session that somebody else has put there, or made up, does not
-// become the user's.
+// TestSessionsAreNotFixed checks that each sign-in creates a new session. A session identifier that the browser sends beforehand does not
+// become the user's session.
 func TestSessionsAreNotFixed(t *testing.T) {
 	m := startAlone(t)
 	credentials := `{"username":"admin","password":"` + adminPassword + `"}`

@@ -9,7 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What the checks of a server say fails does not go out of a live view either; it is told, and goes out once it is mended.
+// TestChecksOfLiveViews checks that live changes that fail the checks of a server are withheld and reported, and are deployed once they are
+// corrected.
 func TestChecksOfLiveViews(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -67,7 +68,8 @@ func TestChecksOfLiveViews(t *testing.T) {
 	apitest.Eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
-// What is withheld is told once, however often it is looked at, and goes out once a change of another name has mended it.
+// TestWithheldIsLookedAtAgain checks that a withheld change is reported once, however often it is checked again. It is deployed after a
+// change of another name has corrected the problem.
 func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -132,7 +134,8 @@ func (m *manager) deployedRecords(zone string) (n int) {
 	return n
 }
 
-// A selection of a record deploys nothing that somebody else has under a name that it had before.
+// TestSelectionLeavesOthersAlone checks that the deployment of a selected record does not deploy another user's data at a former name of
+// the record.
 func TestSelectionLeavesOthersAlone(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -153,8 +156,8 @@ func TestSelectionLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// Where an alias takes the place of other data at a name, or gives it back, a selection of the new record alone deploys the name whole:
-// no name has an alias beside other data. What a record was under another name goes with it.
+// TestSelectionsOfAliases checks selections in which an alias replaces other data at a name, or the reverse. The new record alone deploys
+// the complete name, so that no name has an alias beside other data. Data at a former name of the record is removed.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))

@@ -82,7 +82,7 @@ func (d *deploying) carries(path, body string) (message string) {
 	return message
 }
 
-// What cannot be deployed is refused, with the reason, and changes nothing.
+// TestDeploymentsRefused checks that an impossible deployment is refused with the reason, and changes nothing.
 func TestDeploymentsRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, _, _ := m.Basics()
@@ -112,7 +112,8 @@ func TestDeploymentsRefused(t *testing.T) {
 	m.Refused(400, "ServerNotActive", "DISABLED", "POST", d.server+"/deployments", full)
 }
 
-// The data of zones is checked as the server says: what is wrong is said, or stops it. What is not acted upon is said.
+// TestDeploymentsAreChecked checks that the data of zones is checked by the settings of the server: a problem is a warning or stops the
+// deployment. Settings without effect are reported.
 func TestDeploymentsAreChecked(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -142,8 +143,8 @@ func TestDeploymentsAreChecked(t *testing.T) {
 	}
 }
 
-// A zone of a live view that cannot be deployed keeps no other from it, whoever changed what first; it is told once, and is deployed again
-// when it is mended.
+// TestLiveFaults checks that a zone of a live view that cannot be deployed does not delay other zones, whatever the order of the changes.
+// It is reported once, and deployed again when it is corrected.
 func TestLiveFaults(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -214,7 +215,8 @@ func TestLiveFaults(t *testing.T) {
 	apitest.Eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
-// A name of a response policy that has no room in a zone of it is refused, whichever comes first.
+// TestPolicyNamesHaveRoom checks that a name of a response policy that is too long for one of its zones is refused, whether the name or the
+// zone is created first.
 func TestPolicyNamesHaveRoom(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()
@@ -231,8 +233,8 @@ func TestPolicyNamesHaveRoom(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", "/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"12345678.`+long+`"}`)
 }
 
-// Dynamic records end a selective deployment, are passed over, or are made static, as it says; a zone that cannot be deployed keeps others
-// from it, unless it says otherwise.
+// TestSelectiveStrategies checks that dynamic records end a selective deployment, are skipped, or become static, as the request states. A
+// zone that cannot be deployed keeps others from it, unless the request states otherwise.
 func TestSelectiveStrategies(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
@@ -280,7 +282,7 @@ func TestSelectiveStrategies(t *testing.T) {
 	d.carries("/api/v2/deployments", selective(good, `,"continueOnFailureEnabled":true`))
 }
 
-// A role that moves from one server to another takes the records of its zones along, whichever of both is seen to first.
+// TestRolesMove checks that a role that moves to another server moves the records of its zones, whichever server is handled first.
 func TestRolesMove(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -357,7 +359,8 @@ func TestDeployZoneNamesNewServers(t *testing.T) {
 	})
 }
 
-// A deployment tells which records it carried: new ones, others, and those that are gone, as they were last, until it goes itself.
+// TestRecordsOfDeployments checks that a deployment lists its records: new, changed and deleted ones, with their last values, until the
+// deployment is deleted.
 func TestRecordsOfDeployments(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -417,8 +420,8 @@ func TestRecordsOfDeployments(t *testing.T) {
 	}
 }
 
-// What a selective deployment names goes out, and nothing else: neither what has the same name in another view, nor records of another
-// type. What nobody answers for, or was not deployed before, is refused.
+// TestSelectionsStayInTheirView checks that a selective deployment deploys only its selection: neither the same name in another view nor
+// records of another type. Records without a server or a previous deployment are refused.
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)

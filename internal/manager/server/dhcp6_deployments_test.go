@@ -21,7 +21,7 @@ func (noLeases) Elsewhere(int64, string) []dhcpdata.LeaseState     { return nil 
 func (noLeases) Used(int64) uint64                                 { return 0 }
 func (noLeases) Exhausted(int64) bool                              { return false }
 
-// A full deployment of DHCPv6 compiles ranges, reservations by DUID and options.
+// TestDHCPv6Deployment checks that a full deployment of DHCPv6 compiles ranges, reservations by DUID and options.
 func TestDHCPv6Deployment(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -59,7 +59,7 @@ func (p *dhcpPlan) confirms(revision string) {
 	p.T.Helper()
 	id := p.instance(p.point).Text("applications.0.id")
 	application := checkin.Application{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0", ErrorConditions: []string{},
-		Content: revision, Contented: true}
+		Content: revision, ServesContent: true}
 	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1",
 		Variant: checkin.Fleet, ErrorConditions: []string{}, Applications: []checkin.Application{application}}}, p.certificate); status != 200 {
 		p.T.Fatalf("the check-in: %d %v", status, a)
@@ -120,7 +120,8 @@ func (p *dhcpPlan) has(unit string, texts ...string) {
 	}
 }
 
-// A full deployment compiles ranges, reservations and options; the decision on a message shows where each comes from.
+// TestDHCPDeployment checks that a full deployment compiles ranges, reservations and options. The explanation of a message names the source
+// of each.
 func TestDHCPDeployment(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -172,7 +173,7 @@ func TestDHCPDeployment(t *testing.T) {
 	m.Verify()
 }
 
-// Settings that cannot be served stop a deployment, and its message names the objects.
+// TestDHCPValidation checks that settings that cannot be served stop a deployment, and that its message names the objects.
 func TestDHCPValidation(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -205,8 +206,8 @@ func TestDHCPValidation(t *testing.T) {
 		"/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`)
 }
 
-// Changes of a deployed network with dynamicUpdateEnabled, and of MAC pools with instantDeploymentEnabled, reach the content without a
-// deployment, at the cost of the change.
+// TestDHCPLiveChanges checks that changes of a deployed network with dynamicUpdateEnabled, and of MAC pools with instantDeploymentEnabled,
+// reach the content without a deployment, at the cost of the change.
 func TestDHCPLiveChanges(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

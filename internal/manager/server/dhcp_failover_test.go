@@ -94,7 +94,8 @@ func (p *pairMember) reports(r dhcplease.Pair) {
 	p.send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
 }
 
-// A role with a PRIMARY and a SECONDARY interface makes a pair: each server gets the address, the key and the declarations of the other.
+// TestFailoverPair checks that a role with a PRIMARY and a SECONDARY interface creates a pair: each server gets the address, the key and
+// the declarations of the other.
 func TestFailoverPair(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
@@ -172,7 +173,7 @@ func TestFailoverPair(t *testing.T) {
 	m.Verify()
 }
 
-// A declaration needs no force if the partner has not reported for a minute.
+// TestFailoverPartnerSilent checks that a declaration does not require force if the partner has not reported for a minute.
 func TestFailoverPartnerSilent(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -188,7 +189,7 @@ func TestFailoverPartnerSilent(t *testing.T) {
 	m.Verify()
 }
 
-// Roles and options that make no pair are refused by name.
+// TestFailoverIsRefused checks that roles and options that cannot form a pair are refused by name.
 func TestFailoverIsRefused(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -64,8 +64,8 @@ func (s *leaseSource) event(kind dhcplease.Kind, at time.Time, l dhcplease.Lease
 	s.send(dhcplease.Record{At: at.UnixMilli(), Event: &dhcplease.Event{Kind: kind, Lease: l}})
 }
 
-// Leases that a server reports are listed at every path, a renewal changes the end alone, and spans say who had an address. Records that
-// arrive twice change nothing.
+// TestLeasesAreReported checks that reported leases are listed at every path, that a renewal changes only the end, and that spans name the
+// holder of an address over time. Records that arrive twice change nothing.
 func TestLeasesAreReported(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()
@@ -153,7 +153,8 @@ func TestLeasesAreReported(t *testing.T) {
 	m.Verify()
 }
 
-// A reserved address shows its lease, a range counts its leases, and a water mark that leases cross is an event.
+// TestLeasesOfAddresses checks that a reserved address shows its lease, that a range counts its leases, and that leases that cross a water
+// mark raise an event.
 func TestLeasesOfAddresses(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
@@ -197,7 +198,7 @@ func TestLeasesOfAddresses(t *testing.T) {
 	m.Verify()
 }
 
-// A snapshot replaces the leases of its server: leases that it lacks end.
+// TestLeaseSnapshot checks that a snapshot replaces the leases of its server: missing leases end.
 func TestLeaseSnapshot(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
@@ -226,7 +227,7 @@ func TestLeaseSnapshot(t *testing.T) {
 	m.Verify()
 }
 
-// A lease becomes a reservation in one call, and orders wait for the server.
+// TestLeaseActions checks that a lease becomes a reservation in one call, and that orders wait for the server.
 func TestLeaseActions(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
@@ -259,7 +260,7 @@ func TestLeaseActions(t *testing.T) {
 	m.Verify()
 }
 
-// A user sees the leases of the networks that the user sees.
+// TestLeasesByRights checks that a user sees only the leases of visible networks.
 func TestLeasesByRights(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()

@@ -37,8 +37,8 @@ func (p *dhcpPlan) compiles() {
 	}
 }
 
-// An action on a lease is deployed alone: the other changes of the network wait for the deployment. It is deployed also where the settings
-// of a live network cannot be.
+// TestLeaseActionIsDeployedAlone checks that an action on a lease is deployed alone: the other changes of the network wait for the
+// deployment. It is also deployed if the settings of a live network cannot be.
 func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -67,8 +67,9 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m.Verify()
 }
 
-// A hardware address that moves to a live MAC pool leaves the deployed pools that listed it, and the addresses without a pool: the service
-// point would refuse content that lists it twice. Their other changes wait for the deployment.
+// TestHardwareAddressMovesToDeny checks a hardware address that moves to a live MAC pool. It leaves the deployed pools that listed it, and
+// the addresses without a pool, because the service point would refuse content that lists it twice. Their other changes wait for the
+// deployment.
 func TestHardwareAddressMovesToDeny(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -104,7 +105,8 @@ func TestHardwareAddressMovesToDeny(t *testing.T) {
 	p.has(units[mac], "00005e00530b")
 }
 
-// A live change that the service point would refuse is not sent: the network keeps its content, and an event names the reason.
+// TestLiveChangeIsChecked checks that a live change that the service point would refuse is not sent: the network keeps its content, and an
+// event names the reason.
 func TestLiveChangeIsChecked(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -130,7 +132,8 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	p.has(unit, `"prefix":"10.0.0.0/25"`)
 }
 
-// A live change that cannot be deployed delays no other one: it is tried again, and its network follows once the reason is gone.
+// TestFailedLiveChangeDelaysNoOther checks that a live change that cannot be deployed delays no other one. It is tried again, and its network
+// follows after the reason was removed.
 func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -166,8 +169,8 @@ func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
 	m.Verify()
 }
 
-// After the restore of an older backup, a full deployment replaces the content of a service point with a revision that the database does
-// not know, also if the settings have not changed.
+// TestDHCPDeploymentAfterRestore checks the full deployment after the restore of an older backup. It replaces a revision of a service
+// point's content that the database does not contain, also if the settings have not changed.
 func TestDHCPDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -27,8 +27,8 @@ func (m *manager) hasNetwork(server, network string) {
 	}
 }
 
-// Reports of the former server of a network complete the history, and do not change the lease of the new server: neither an end, nor a
-// renewal, nor a lease, nor an order. A renewal does not give an end to an address without a lease.
+// TestLeasesOfMovedNetwork checks that reports of the former server of a network complete the history and do not change the lease of the
+// new server: neither an end, nor a renewal, nor a lease, nor an order. A renewal does not set an end at an address without a lease.
 func TestLeasesOfMovedNetwork(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()

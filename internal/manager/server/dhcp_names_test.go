@@ -19,7 +19,8 @@ func (p *dhcpPlan) option(at, name, value string) string {
 	return p.ID("/api/v2/"+at+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"`+name+`","value":`+value+`}`)
 }
 
-// A deployment contains the zones of the zone groups of the server, and names each reason why names of clients cannot be updated.
+// TestDHCPZones checks that a deployment contains the zones of the server's zone groups, and names each reason why names of clients cannot
+// be updated.
 func TestDHCPZones(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -12,7 +12,7 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// An order names the lease that the user saw, and leaves the content when the server has performed it.
+// TestLeaseOrders checks that an order names the lease that the user saw, and leaves the content when the server has performed it.
 func TestLeaseOrders(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

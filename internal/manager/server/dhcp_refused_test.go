@@ -34,7 +34,8 @@ func (m *manager) observe(configuration, name string) (server string, send func(
 	}
 }
 
-// Refused clients are listed at their network, those in no served network at the server, with numbers by reason and day.
+// TestRefusedClients checks that refused clients are listed at their network, or at the server if no served network contains them, with
+// numbers by reason and day.
 func TestRefusedClients(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
@@ -93,7 +94,7 @@ func TestRefusedClients(t *testing.T) {
 	m.Verify()
 }
 
-// Notices about the names of clients in DNS are events of the server.
+// TestNoticesAboutNamesAreEvents checks that notices about the names of clients in DNS are events of the server.
 func TestNoticesAboutNamesAreEvents(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -117,7 +118,7 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 	m.Verify()
 }
 
-// Another DHCP server is an event, unless it is a server of the configuration.
+// TestOtherServersAreEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
 func TestOtherServersAreEvents(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()

@@ -31,8 +31,8 @@ func (p *dhcpPlan) requests() int64 {
 	return 0
 }
 
-// The list of all leases of a server is requested when records are missing, when its journal or its service point is another one, and after
-// the restore of an older backup. A deployment keeps the number of the last request.
+// TestLeasesAreRequested checks that the list of all leases of a server is requested if records are missing, if its journal or its service
+// point changes, and after the restore of an older backup. A deployment keeps the number of the last request.
 func TestLeasesAreRequested(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// Classes compare a part of what clients send, or have an expression; subclasses are values of that part.
+// TestClientClasses checks that a class compares a part of the clients' messages, or has an expression. Subclasses are values of that part.
 func TestClientClasses(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -69,7 +69,7 @@ func TestClientClasses(t *testing.T) {
 	m.Verify()
 }
 
-// A hardware address is in one pool at most; every configuration has one whose members get no address.
+// TestMACPools checks that a hardware address is in one pool at most. Every configuration has a pool whose members get no address.
 func TestMACPools(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -105,7 +105,7 @@ func TestMACPools(t *testing.T) {
 	m.Verify()
 }
 
-// Declarations say where updates go, and how they are signed.
+// TestZoneGroups checks that declarations define the servers and the signatures of updates.
 func TestZoneGroups(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()
@@ -175,7 +175,7 @@ func (m *manager) storeLease(address, network string) {
 	}
 }
 
-// Leases are listed, and there are none.
+// TestLeases checks that lists of leases are served, and are empty.
 func TestLeases(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// Leases count in the usage of networks, blocks and ranges, also after a network is split, resized or deleted. No stored address is counted
-// by them.
+// TestUsageCountsLeases checks that leases count in the usage of networks, blocks and ranges, also after a network is split, resized or
+// deleted. Leases do not count stored addresses again.
 func TestUsageCountsLeases(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()
@@ -69,7 +69,7 @@ func TestUsageCountsLeases(t *testing.T) {
 	m.Verify()
 }
 
-// A range that fills has a forecast, from samples that one of the managers takes.
+// TestForecastOfRange checks the forecast of a range that fills. One of the managers takes the samples.
 func TestForecastOfRange(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()

@@ -7,7 +7,7 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// Options of a range reach the reservations in it, also those of excluded addresses.
+// TestOptionsOfRangeReachReservations checks that options of a range apply to the reservations in it, also to those of excluded addresses.
 func TestOptionsOfRangeReachReservations(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -29,8 +29,8 @@ func TestOptionsOfRangeReachReservations(t *testing.T) {
 	}
 }
 
-// Lease times and permissions are compared at ranges, reserved addresses and classes as well, and a deployment warns of ranges, gateways
-// and clients that are not served.
+// TestDHCPValidationOfNearerObjects checks that lease times and permissions are compared at ranges, reserved addresses and classes as well.
+// A deployment warns of ranges, gateways and clients that are not served.
 func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

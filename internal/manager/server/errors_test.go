@@ -14,7 +14,7 @@ import (
 // raised finds the codes that problems are made with.
 var raised = regexp.MustCompile(`(?:problem\.(?:Field|FieldForbidden|BadRequest|Forbidden|Conflict|New)|x\.bad)\(\s*(?:http\.Status\w+,\s*)?"([A-Z]\w+)"`)
 
-// Every code that a problem is made with stands in docs/errors.md, and has the published status there where it is published.
+// TestErrorCodesAreListed checks that docs/errors.md lists every error code, with the published status if the code is published.
 func TestErrorCodesAreListed(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/errors.md")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Connections to the check-in door that show no certificate do not keep service points out, however many a client opens. Those of a service
-// point are counted no more.
+// TestStrangersAtTheDoor checks that connections without a certificate to the check-in listener do not block service points, however many a
+// client opens. Connections of service points are not counted.
 func TestStrangersAtTheDoor(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
@@ -44,7 +44,7 @@ func TestStrangersAtTheDoor(t *testing.T) {
 	one.report(0, nil)
 }
 
-// The status of a manager whose database is damaged says that, with its alarm; so do the metrics.
+// TestStatusOfADamagedDatabase checks that the status of a manager with a damaged database shows an alarm, and that the metrics show it.
 func TestStatusOfADamagedDatabase(t *testing.T) {
 	if os.Getenv(apitest.OnPostgres) != "" {
 		t.Skip("the file of SQLite is damaged")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A feed that does not say how long it is could end too early without anybody knowing: it is refused.
+// TestFeedsSayTheirLength checks that a feed without a length is refused: nothing would reveal that it was cut off.
 func TestFeedsSayTheirLength(t *testing.T) {
 	for head, want := range map[string]string{
 		"HTTP/1.0 200 OK\r\n\r\n":                                         "does not say how long",

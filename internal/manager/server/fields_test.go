@@ -36,9 +36,9 @@ type declaredField struct {
 	goField string
 }
 
-// Each field that clients can set is read by some code of the manager or of the service point, or its setting is refused by code that names
-// it. The others are listed in docs/status.md: they are stored and shown, and have no effect. A field is listed under the first type that
-// has it.
+// TestFieldsAreRead checks that each writable field is read by some code of the manager or of the service point, or that code that names it
+// refuses its setting. docs/status.md lists the others: they are stored and shown, and have no effect. A field is listed under the first
+// type that has it.
 func TestFieldsAreRead(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 		packages.NeedImports, Dir: "../../.."}, "./internal/...")

@@ -19,7 +19,7 @@ func init() {
 	})
 }
 
-// Files are sent in parts, fetched as they are, and have their sums.
+// TestFiles checks that files are sent in parts, are fetched unchanged, and have checksums.
 func TestFiles(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()

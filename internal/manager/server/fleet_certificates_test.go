@@ -11,7 +11,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Who was away for longer than its certificate lives renews it, and is connected again.
+// TestExpiredCertificateIsRenewed checks that a service point that was disconnected for longer than the lifetime of its certificate renews
+// it and is connected again.
 func TestExpiredCertificateIsRenewed(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -41,7 +42,8 @@ func TestExpiredCertificateIsRenewed(t *testing.T) {
 	}
 }
 
-// A service point with a new registration key is not connected any more, whatever comes by its certificate.
+// TestRekeyedIsNotConnected checks that a service point with a new registration key is no longer connected, even if requests with its
+// certificate arrive.
 func TestRekeyedIsNotConnected(t *testing.T) {
 	m := startManager(t)
 	id, certificate := m.provisioned("one")
@@ -57,7 +59,8 @@ func TestRekeyedIsNotConnected(t *testing.T) {
 	}
 }
 
-// A service point that was switched off for longer than its certificate lives is connected again by itself, with another certificate.
+// TestServicePointRenewsAnExpiredCertificate checks that an agent that was switched off for longer than the lifetime of its certificate
+// connects again by itself, with another certificate.
 func TestServicePointRenewsAnExpiredCertificate(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })

@@ -10,8 +10,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A machine with a copy of another one's state directory is found: the service point says so, once, the one that came first is answered,
-// and the other one is refused until there is a new registration key. So it is for one of several nodes.
+// TestCopiedStateDirectory checks that a machine with a copy of another one's state directory is detected and reported once. The first
+// machine is answered, and the other one is refused until there is a new registration key. The same applies to one of several nodes.
 func TestCopiedStateDirectory(t *testing.T) {
 	m := startAlone(t)
 	for _, nodes := range []int{1, 2} {

@@ -55,7 +55,8 @@ func reportOf(conditions ...string) *checkin.Report {
 	return &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: append([]string{}, conditions...)}
 }
 
-// A database that was restored to before a renewal still knows the certificate: what counts is that a later one was not used.
+// TestRenewalThatTheDatabaseLost checks that a database from before a renewal still accepts the certificate, because a later one was not
+// used.
 func TestRenewalThatTheDatabaseLost(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
@@ -102,7 +103,8 @@ func TestRenewalThatTheDatabaseLost(t *testing.T) {
 	m.Verify()
 }
 
-// A report that comes late does not replace a later one; a manager that has another one than the service point asks for it.
+// TestReportsInOrder checks that a delayed report does not replace a later one. A manager whose report differs from the service point's
+// requests a new one.
 func TestReportsInOrder(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
@@ -144,7 +146,7 @@ func TestReportsInOrder(t *testing.T) {
 	m.Verify()
 }
 
-// A service point of which nothing is heard is NOT_CONNECTED, with an event and a sentence; its status stays what it said last.
+// TestSilence checks that a silent service point is NOT_CONNECTED, with an event and a sentence. Its status keeps the last report.
 func TestSilence(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
@@ -202,7 +204,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// The same creation again, by its Idempotency-Key, gives the same registration key, until it was used.
+// TestCreationAgain checks that a repeated creation with the same Idempotency-Key returns the same registration key, until the key was
+// used.
 func TestCreationAgain(t *testing.T) {
 	m := startAlone(t)
 	const path = "/api/v1/fleetInstanceMinimumConfig"
@@ -224,7 +227,7 @@ func TestCreationAgain(t *testing.T) {
 	m.Refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: k")
 }
 
-// A service point whose report is refused is told all the same what it is to run.
+// TestRefusedReportGetsItsState checks that a service point whose report is refused still gets its desired state.
 func TestRefusedReportGetsItsState(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
@@ -280,7 +283,8 @@ func identityOf(t *testing.T, state string) (id map[string]any) {
 	return id
 }
 
-// A service point that the manager does not know goes on asking: a backup that was restored by mistake does not end the fleet.
+// TestForgottenServicePointComesBack checks that a service point that the manager does not know continues to check in. A backup that was
+// restored by mistake does not end the fleet.
 func TestForgottenServicePointComesBack(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
@@ -338,7 +342,8 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 	}
 }
 
-// An application goes the ways of spec.md section 3, each move an event; what is asked of it comes down at once.
+// TestApplicationStates checks that an application changes its state along the transitions of spec.md section 3, each with an event, and
+// that a request reaches the service point immediately.
 func TestApplicationStates(t *testing.T) {
 	m := startManager(t)
 	id, key := m.create("one")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Who changes the fleet stands in the history, with what was changed, before and after it; nothing of it can be taken back.
+// TestFleetChangesStandInTheHistory checks that the history contains the user of each change of the fleet, and the values before and after
+// it. Such a change cannot be undone.
 func TestFleetChangesStandInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	last := func() reply {
@@ -69,7 +70,7 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	}
 }
 
-// A session for reading alone changes nothing of the fleet, whoever it is of.
+// TestReadOnlySessionOfTheFleet checks that a read-only session changes nothing of the fleet, for every user.
 func TestReadOnlySessionOfTheFleet(t *testing.T) {
 	m := startAlone(t)
 	m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)
@@ -84,8 +85,8 @@ func TestReadOnlySessionOfTheFleet(t *testing.T) {
 	}
 }
 
-// What became of a resource that is gone is told to who sees all of the history, at the path that it had; to nobody else, and of nothing
-// else.
+// TestHistoryOfWhatIsGone checks that the history of a deleted resource is shown at its former path to users who see the complete history,
+// and only to them.
 func TestHistoryOfWhatIsGone(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()

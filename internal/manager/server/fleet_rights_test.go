@@ -14,7 +14,8 @@ func init() {
 	})
 }
 
-// Who has rights on labels sees the service points that have them, does with them what the right says, and nothing else.
+// TestRightsOnLabels checks that a user with rights on labels sees the service points with these labels, may do what the right permits, and
+// sees no others.
 func TestRightsOnLabels(t *testing.T) {
 	m := startAlone(t)
 	point := func(name, labels string) (id string) {

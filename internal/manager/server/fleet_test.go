@@ -206,8 +206,8 @@ func (m *manager) events() (n int) {
 	return len(r.Body)
 }
 
-// A registration key used twice, expired, wrong by one bit or of another manager is refused with its
-// own reason, and leaves nothing behind.
+// TestRegistrationKeys checks that a used, expired, damaged or foreign registration key is refused with its own reason, and leaves nothing
+// behind.
 func TestRegistrationKeys(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -449,7 +449,7 @@ func ownDoor(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Both ends restart, each with what it has on disk, and find each other again.
+// TestRestartOfBothEnds restarts the manager and the service point, each with its data on disk. They connect again.
 func TestRestartOfBothEnds(t *testing.T) {
 	data, state := t.TempDir(), t.TempDir()
 	door := ownDoor(t)
@@ -490,7 +490,7 @@ func TestRestartOfBothEnds(t *testing.T) {
 	})
 }
 
-// A manager that goes and comes back finds its service points still there, without their restart.
+// TestManagerRestartsUnderAnAgent checks that service points connect to a restarted manager without a restart of their own.
 func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	apitest.Beside(t)
 	data := t.TempDir()
@@ -525,8 +525,8 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	}
 }
 
-// A deleted service point learns it and stops; a key of another manager is refused by the agent,
-// before it shows its key to anyone.
+// TestDeletedAndForeign checks that a deleted service point is informed and stops. The agent refuses a key of another manager before it
+// sends the key.
 func TestDeletedAndForeign(t *testing.T) {
 	m, other := startManager(t), startManager(t)
 	id, key := m.create("one")

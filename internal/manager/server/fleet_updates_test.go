@@ -104,7 +104,7 @@ func TestLabelsAndFilters(t *testing.T) {
 	}
 }
 
-// Service points are found by what they have said of themselves, and by when.
+// TestFiltersOfWhatIsReported checks that filters find service points by the fields of their reports, and by the time of the report.
 func TestFiltersOfWhatIsReported(t *testing.T) {
 	m := startAlone(t)
 	m.create("never")
@@ -137,7 +137,8 @@ func TestFiltersOfWhatIsReported(t *testing.T) {
 	}
 }
 
-// An order of a release moves as the service point says, and is done with when it runs; a report of another order does not move it.
+// TestUpdateStates checks that the order of a release changes its state by the reports of the service point, and ends when the release
+// runs. A report of another order does not change it.
 func TestUpdateStates(t *testing.T) {
 	releases := filepath.Join(t.TempDir(), "releases")
 	m := startManager(t, func(o *Options) { o.Releases = releases })
@@ -231,7 +232,7 @@ func TestUpdateStates(t *testing.T) {
 	}
 }
 
-// Files of the releases are given to service points alone, and nothing else is.
+// TestReleasesAtTheDoor checks that the check-in listener serves files of releases to service points only, and no other files.
 func TestReleasesAtTheDoor(t *testing.T) {
 	releases := filepath.Join(t.TempDir(), "releases")
 	publish(t, releases, "8")
@@ -277,8 +278,8 @@ func TestRefusedLogs(t *testing.T) {
 	}
 }
 
-// A wave begins when the updates of the one before have ended, and the rollout is done with the last of them: nothing of that waits for a
-// look that comes by itself.
+// TestWavesFollowUpdates checks that a wave starts when the updates of the previous one have ended, and that the rollout ends with the last
+// update. Neither waits for a periodic check.
 func TestWavesFollowUpdates(t *testing.T) {
 	releases := filepath.Join(t.TempDir(), "releases")
 	publish(t, releases, "8")

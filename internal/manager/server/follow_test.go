@@ -13,7 +13,8 @@ import (
 	"portolan/internal/manager/dns/transfer"
 )
 
-// Whatever a server makes of a zone, the records of the view that follows it become the same, by as many changes as there are differences.
+// TestFollowing checks that the records of a following view become those of the server's zone after any change, with as many changes as
+// there are differences.
 func TestFollowing(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()

@@ -55,7 +55,7 @@ func makeSchema(o store.Options) error {
 	return s.Close()
 }
 
-// The tests of this package hold on PostgreSQL, too.
+// TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }

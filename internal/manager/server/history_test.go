@@ -16,7 +16,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// The history says who made a change, by which credential, from where and by which program, and is found by all of it.
+// TestHistoryTellsWho checks that the history records the user, the credential, the address and the program of each change, and that
+// filters find changes by each of them.
 func TestHistoryTellsWho(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(201, "POST", "/api/v2/configurations", `{"name":"by token"}`, "User-Agent: terraform/1.9 (x\x80y)",
@@ -50,7 +51,8 @@ func TestHistoryTellsWho(t *testing.T) {
 	}
 }
 
-// Signed heads and transactions go elsewhere; each transaction once while nothing fails.
+// TestHistoryGoesElsewhere checks that signed heads and transactions are sent to another system, each transaction once while there are no
+// errors.
 func TestHistoryGoesElsewhere(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,7 +166,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	})
 }
 
-// Where transactions are sent is checked.
+// TestSyslogAddresses checks that invalid syslog addresses are refused.
 func TestSyslogAddresses(t *testing.T) {
 	for _, text := range []string{"", "loghost", "http://loghost", "udp://", "tcp://loghost/x", "tls://a@loghost", "udp://loghost?x=1"} {
 		if _, err := history.ParseSyslog(text); err == nil {

@@ -74,8 +74,8 @@ func (m *manager) operations() (all []operation) {
 // open are the operations that nobody has to show who they are for: they begin with that.
 var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
 
-// Without credentials, and with credentials that are forged, cut off, expired, revoked, ended, of somebody else or of another kind, no
-// operation does anything but say so.
+// TestNothingWithoutCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign and
+// unsuitable credentials. Each call is refused.
 func TestNothingWithoutCredentials(t *testing.T) {
 	apitest.Slow(t)
 	var c clock
@@ -180,7 +180,8 @@ func (m *manager) allNames() map[string]bool {
 	return all
 }
 
-// A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
+// TestNothingWithoutRights checks that a user without any right sees and changes nothing by any operation. No error reveals which resources
+// exist, nor their names.
 func TestNothingWithoutRights(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -236,7 +237,8 @@ var public = map[string]string{
 	"/sign-out": "where its browser goes on to, for who has a session",
 }
 
-// Routes that no document describes are known, one by one, and show nobody what things are called; a new one is not open unseen.
+// TestPublicRoutes lists the routes that no document describes. They show no names to clients without credentials, and a new one must be
+// added to the list.
 func TestPublicRoutes(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -293,7 +295,7 @@ func TestPublicRoutes(t *testing.T) {
 var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
 	"/": "that there is nothing"}
 
-// Each route of the check-in door takes a service point's certificate, but for those that are known.
+// TestDoorRoutes checks that each route of the check-in listener requires the certificate of a service point, except for the listed ones.
 func TestDoorRoutes(t *testing.T) {
 	m := startAlone(t)
 	met := 0
@@ -314,7 +316,8 @@ func TestDoorRoutes(t *testing.T) {
 	}
 }
 
-// Metrics tell who has shown nothing no names; who sees everything, and who reaches a listener of their own, has all of them.
+// TestMetricsWithoutNames checks that metrics contain no names for clients without credentials. Users who see everything, and clients of
+// the separate metrics listener, get all names.
 func TestMetricsWithoutNames(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"secret-plans"}`)

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Networks say which hosts they take, and where those go that name no zone.
+// TestHostPolicies checks that networks state which hosts they accept, and the default zone of hosts without a zone.
 func TestHostPolicies(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -70,7 +70,7 @@ func TestHostPolicies(t *testing.T) {
 	m.Verify()
 }
 
-// A host brings its network along where it may.
+// TestAutoCreateNetwork checks that a host creates its network if the settings permit it.
 func TestAutoCreateNetwork(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, _ := m.Basics()
@@ -106,7 +106,8 @@ func TestAutoCreateNetwork(t *testing.T) {
 	m.Verify()
 }
 
-// Where it is asked for, an address that answers is not handed out; nothing is locked meanwhile.
+// TestPingBeforeAssign checks that an address that answers a ping is not assigned if the request demands the check. No lock is held during
+// the ping.
 func TestPingBeforeAssign(t *testing.T) {
 	m := startManager(t)
 	_, _, zone, block, network := m.Basics()
@@ -156,8 +157,7 @@ func TestPingBeforeAssign(t *testing.T) {
 	m.Refused(400, "NoSpaceForAddress", "first 16", "POST", "/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 }
 
-// Addresses change their state as rules allow, and those that a smaller DHCP range leaves outside get the
-// one that is asked for.
+// TestStates checks that addresses change their state by the rules. Addresses that a smaller DHCP range excludes get the requested state.
 func TestStates(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()

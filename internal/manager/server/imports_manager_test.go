@@ -16,8 +16,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What GET gives of a collection, as CSV and as JSON, can be imported again: it changes nothing, and no version. A cell that is another one
-// changes what it says, and nothing else.
+// TestImportOfWhatIsThere checks that an export of a collection, as CSV and as JSON, can be imported again without any change. A changed
+// cell changes its field, and nothing else.
 func TestImportOfWhatIsThere(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
@@ -65,7 +65,7 @@ func TestImportOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// A manager that is started again goes on where it was: every row is done once. One that is cancelled stops.
+// TestImportGoesOn checks that an import continues after a restart of the manager, and applies each row once. A cancelled import stops.
 func TestImportGoesOn(t *testing.T) {
 	apitest.Beside(t)
 	data := t.TempDir()
@@ -130,7 +130,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// A file that is imported twice changes nothing the second time, whatever its rows are named by.
+// TestImportTwice checks that a second import of the same file changes nothing, whichever columns identify its rows.
 func TestImportTwice(t *testing.T) {
 	apitest.OnSQLite(t)
 	m := startManager(t)

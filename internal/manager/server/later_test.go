@@ -40,7 +40,7 @@ func init() {
 	})
 }
 
-// What release 9.6 adds is served, but for what docs/status.md says.
+// TestLaterOperationsAreServed checks that the operations of release 9.6 are served, except for those in docs/status.md.
 func TestLaterOperationsAreServed(t *testing.T) {
 	a := declared(t)
 	paths := served(t, a)
@@ -66,7 +66,8 @@ func TestLaterOperationsAreServed(t *testing.T) {
 	}
 }
 
-// A field that release 9.6 calls otherwise is shown, taken and found by both names; two different values are refused.
+// TestFieldsOfTwoNames checks that a field that release 9.6 renames is shown, accepted and found by both names. Two different values are
+// refused.
 func TestFieldsOfTwoNames(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, block, network := m.Basics()
@@ -113,7 +114,7 @@ func TestFieldsOfTwoNames(t *testing.T) {
 	m.Verify()
 }
 
-// Moves of release 9.6 are of the type of what is moved, and say where from and where to.
+// TestMovesByType checks that moves of release 9.6 have the type of the moved resource, with its source and target.
 func TestMovesByType(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, network := m.Basics()
@@ -147,7 +148,7 @@ func TestMovesByType(t *testing.T) {
 	m.Verify()
 }
 
-// Every type that release 9.6 has is there, and every field, but for those that docs/status.md names.
+// TestLaterFields checks that every type and field of release 9.6 exists, except for those in docs/status.md.
 func TestLaterFields(t *testing.T) {
 	a := declared(t)
 	var missing []string
@@ -171,7 +172,7 @@ func TestLaterFields(t *testing.T) {
 	}
 }
 
-// Filters see what is in effect: for random settings in a tree of blocks they find what GET shows, and nothing else.
+// TestFiltersSeeWhatComesDown compares filters by effective settings with the result of GET, for random settings in a tree of blocks.
 func TestFiltersSeeWhatComesDown(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -236,7 +237,7 @@ func TestFiltersSeeWhatComesDown(t *testing.T) {
 	}
 }
 
-// Items of a template can be given in its own body, which makes them all that it has but for the gateway.
+// TestTemplateItemsInBody checks that items in the body of a template replace all of its items except for the gateway.
 func TestTemplateItemsInBody(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
@@ -303,8 +304,8 @@ func TestTemplateItemsInBody(t *testing.T) {
 	m.Verify()
 }
 
-// What is written in another notation than it is kept in is the same: hardware addresses, DUIDs and names, in documents, in tables and in
-// filters.
+// TestOtherNotationsAreTheSame checks that a value in another notation equals the stored one: hardware addresses, DUIDs and names, in
+// documents, in tables and in filters.
 func TestOtherNotationsAreTheSame(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
@@ -358,7 +359,7 @@ func (m *manager) applied(document string) {
 	}
 }
 
-// Restricted ranges can be given in the bodies of views and zones; they are kept with the blocks and networks.
+// TestRestrictedRangesInBody checks that restricted ranges in the bodies of views and zones are stored at the blocks and networks.
 func TestRestrictedRangesInBody(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -414,7 +415,7 @@ func TestRestrictedRangesInBody(t *testing.T) {
 	m.Verify()
 }
 
-// What release 9.6 has and nothing acts upon is refused by its name.
+// TestLaterRefusals checks that unsupported settings of release 9.6 are refused by name.
 func TestLaterRefusals(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()

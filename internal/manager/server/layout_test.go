@@ -8,7 +8,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Every table of the schema is known to the layout, and every table of the layout is there, on both databases.
+// TestEveryTableIsCarriedOrDerived checks that the layout contains every table of the schema, and that every table of the layout exists on
+// both databases.
 func TestEveryTableIsCarriedOrDerived(t *testing.T) {
 	for database, query := range map[string]string{
 		"SQLite":     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual') AND name NOT LIKE 'sqlite_%'",

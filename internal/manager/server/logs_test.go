@@ -11,7 +11,8 @@ import (
 	"portolan/internal/manager/identity"
 )
 
-// The manager lists its logs for administrators, and sends them as they are; one that it does not keep says how it would.
+// TestLogs checks that the manager lists its logs for administrators and sends them unchanged. The message for a log that is not kept
+// states how to keep it.
 func TestLogs(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "access.log")
 	m := startManager(t, func(o *Options) { o.AccessLog = journal })

@@ -71,7 +71,7 @@ func (m *manager) large(networks, addresses int) {
 	}
 }
 
-// What is large is imported, found by an address in its body, and deleted, while others go on.
+// TestLongWork imports, finds and deletes large amounts of data while other requests continue.
 func TestLongWork(t *testing.T) {
 	onlyLong(t)
 	m := startManager(t)
@@ -116,7 +116,7 @@ func TestLongWork(t *testing.T) {
 	m.Verify()
 }
 
-// 60,000 addresses of one network go in one request, and come back in another.
+// TestLongDelete deletes 60,000 addresses of a network in one request, and restores them in another.
 func TestLongDelete(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)
@@ -146,7 +146,7 @@ func TestLongDelete(t *testing.T) {
 	m.Verify()
 }
 
-// A zone of 100,000 hosts is imported where there are many networks with marks and policies to be asked.
+// TestLongZone imports a zone of 100,000 hosts into many networks with marks and policies, which are evaluated for each host.
 func TestLongZone(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)
@@ -170,7 +170,7 @@ func TestLongZone(t *testing.T) {
 	t.Logf("%d hosts imported in %v", sized(100_000), time.Since(began))
 }
 
-// The feed of a large import takes little memory.
+// TestLongFeed checks that the feed of a large import requires little memory.
 func TestLongFeed(t *testing.T) {
 	onlyLong(t)
 	m := startAlone(t)

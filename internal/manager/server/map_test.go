@@ -45,7 +45,7 @@ func levelOf(used, size float64) int {
 	return 1 + min(13, int(used/size*14))
 }
 
-// A map says of each cell what an address by address count says.
+// TestSpaceMap compares each cell of a map with an address by address count.
 func TestSpaceMap(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A small heap may be four times garbage; there is never much of it, but in proportion to what lives.
+// TestCollectorFollowsTheHeap checks the target of the garbage collector: garbage may be four times a small heap, and a smaller proportion
+// of a large one.
 func TestCollectorFollowsTheHeap(t *testing.T) {
 	for _, c := range []struct {
 		live uint64

@@ -117,8 +117,8 @@ func (m *metrics) batched(changes int, result string) {
 // fleetMoved counts a move.
 func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
 
-// recordsTaken counts records of a kind.
-func (m *metrics) recordsTaken(kind string, applied int, lost int64) {
+// countStreamed counts records of a kind.
+func (m *metrics) countStreamed(kind string, applied int, lost int64) {
 	m.streamed.WithLabelValues(kind).Add(float64(applied))
 	m.gaveUp.WithLabelValues(kind).Add(float64(lost))
 }
@@ -200,8 +200,8 @@ func observeFollowers(registry prometheus.Registerer, followers func() int) {
 		Help: "Clients that follow the changes at this manager."}, func() float64 { return float64(followers()) }))
 }
 
-// countTaken counts a request that was accepted or refused.
-func countTaken(c *prometheus.CounterVec, err error) {
+// countAccepted counts a request that was accepted or refused.
+func countAccepted(c *prometheus.CounterVec, err error) {
 	c.WithLabelValues(word(err == nil, "taken", "refused")).Inc()
 }
 

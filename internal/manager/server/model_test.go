@@ -10,9 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever clients do in whatever order, nothing makes a 500, every refusal changes nothing, and the
-// data keeps its invariants: free space is what is not used, names follow zones, references lead
-// somewhere.
+// TestAnyOrderOfChangesKeepsTheData checks random changes in random order: none causes a 500, a refused change changes nothing, and the
+// data keeps its invariants. Free space is the unused space, names follow zones, and references have targets.
 func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 	m := startManager(t)
 	round := 0

@@ -328,7 +328,7 @@ func (n *naive) remove() {
 	p.above.below = slices.DeleteFunc(p.above.below, func(q *plot) bool { return q == p })
 }
 
-// The address tree is what a naive model of it is, after any sequence of changes, and answers as it does.
+// TestAddressTreeAgainstNaiveModel compares the address tree and its answers with a naive model, after random changes.
 func TestAddressTreeAgainstNaiveModel(t *testing.T) {
 	m := startManager(t)
 	round, steps := 0, 0
@@ -557,7 +557,7 @@ func (n *names) compare() {
 	}
 }
 
-// The zones and records of a view are what a naive model of them is, after any sequence of changes.
+// TestZoneTreeAgainstNaiveModel compares the zones and records of a view with a naive model, after random changes.
 func TestZoneTreeAgainstNaiveModel(t *testing.T) {
 	m := startManager(t)
 	round, steps := 0, 0

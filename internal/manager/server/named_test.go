@@ -11,8 +11,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A refusal that is worded with something of a resource has the number of the resource among its arguments: by the number it is told in
-// other words to who does not see the resource (resource.API.Conceal).
+// TestRefusalsNameResourcesByNumber checks that an error whose text contains data of a resource has the id of the resource among its
+// arguments. With the id, resource.API.Conceal rewords the error for users who do not see the resource.
 func TestRefusalsNameResourcesByNumber(t *testing.T) {
 	apitest.Slow(t)
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |

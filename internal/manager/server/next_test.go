@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every list goes on behind its first page, where it has one, whatever its rows are taken from.
+// TestNextLinksEverywhere checks that every list with more than one page continues after the first one, whatever the source of its rows.
 func TestNextLinksEverywhere(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()

@@ -53,8 +53,8 @@ func (c *machine) report(desired int64, applications []checkin.Application, cond
 	return a
 }
 
-// Two machines enrol with one key and are one service point: as well as both are, connected while one is. One is taken away and another
-// one comes in its place.
+// TestNodesOfAServicePoint checks that two machines that enrol with one key are nodes of one service point. It has the worse of their
+// states, and is connected while one node is. A node is removed, and another one replaces it.
 func TestNodesOfAServicePoint(t *testing.T) {
 	m := startAlone(t)
 	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
@@ -182,7 +182,7 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	}
 }
 
-// Two real service points are nodes of one; one that ends is missed at once.
+// TestRealNodes checks that two real agents are nodes of one service point, and that the end of one is noticed immediately.
 func TestRealNodes(t *testing.T) {
 	m := startManager(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
@@ -207,9 +207,8 @@ func TestRealNodes(t *testing.T) {
 	apitest.Eventually(t, "none is there", func() bool { return m.instance(id).Text("connectionStatus") == "NOT_CONNECTED" })
 }
 
-// Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for
-// whoever
-// has its place.
+// TestPlaceOfARemovedNode checks a removed node's certificate. After a new registration key, certificates have the same generation for a
+// minute, and the certificate is not valid for the node that has the place now.
 func TestPlaceOfARemovedNode(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
@@ -248,7 +247,7 @@ func TestPlaceOfARemovedNode(t *testing.T) {
 	}
 }
 
-// A machine that has enrolled and not yet reported is the first of several all the same.
+// TestNodesBeforeTheFirstReport checks that a machine that has enrolled and not yet reported counts as the first of several nodes.
 func TestNodesBeforeTheFirstReport(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")

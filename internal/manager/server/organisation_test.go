@@ -8,7 +8,8 @@ import (
 	"portolan/internal/manager/identity"
 )
 
-// A day of an organisation: three teams, each with its part of the addresses and names, an auditor, automation, and an approver.
+// TestOrganisation is a day of an organisation: three teams, each with its part of the addresses and names, an auditor, automation, and an
+// approver.
 func TestOrganisation(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"corporate"}`)

@@ -13,7 +13,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// A PostgreSQL that hangs is AWAY, as one that is gone: by readiness and status, each within its time; it is READY with its next answer.
+// TestDatabaseHangs checks that readiness and status report a hanging PostgreSQL as AWAY, like a stopped one, each within its time limit.
+// It is READY with its next answer.
 func TestDatabaseHangs(t *testing.T) {
 	apitest.Slow(t)
 	database := pgtest.New(t)
@@ -52,7 +53,8 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 }
 
-// A damaged page of PostgreSQL is a condition, and check names its table and goes on behind it.
+// TestDamagedPostgreSQL checks that a damaged page of PostgreSQL is an error condition. The check command names its table and continues
+// after it.
 func TestDamagedPostgreSQL(t *testing.T) {
 	apitest.Slow(t)
 	database := pgtest.New(t)
@@ -94,8 +96,8 @@ func TestDamagedPostgreSQL(t *testing.T) {
 	}
 }
 
-// The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
-// goes on, without being started again, and what was acknowledged is there.
+// TestDatabaseGoesAndComes checks an interruption of the database. Meanwhile the manager reports it and answers 503, never 500. Afterwards
+// it continues without a restart, and acknowledged changes exist.
 func TestDatabaseGoesAndComes(t *testing.T) {
 	apitest.Slow(t)
 	database := pgtest.New(t)

@@ -9,7 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// People make and revoke tokens of theirs; a token makes none, and nobody sees another's.
+// TestOwnTokens checks that users create and revoke their own tokens. A token cannot create tokens, and users do not see the tokens of
+// others.
 func TestOwnTokens(t *testing.T) {
 	m := startAlone(t)
 	const at, secret = "/api/v2/tokens", "a long password"
@@ -84,7 +85,7 @@ func TestOwnTokens(t *testing.T) {
 	m.Refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
 }
 
-// Whoever has a token may end it, and no other.
+// TestTokenEndsItself checks that the holder of a token can revoke that token, and no other.
 func TestTokenEndsItself(t *testing.T) {
 	m := startAlone(t)
 	made := func(name string) (id, token string) {
@@ -98,7 +99,7 @@ func TestTokenEndsItself(t *testing.T) {
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
 }
 
-// A token that is good for some collections changes those alone, and reads what its role does.
+// TestScopesOfTokens checks that a token with collections in its scope changes only these, and reads with the role of its user.
 func TestScopesOfTokens(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, block, network := m.Basics()
@@ -192,7 +193,8 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// Who makes and revokes a token or a key set stands in the history, whose chain holds it; nothing of it can be taken back.
+// TestTokensStandInTheHistory checks that the history and its chain contain the creation and revocation of tokens and key sets, with the
+// user. They cannot be undone.
 func TestTokensStandInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	_, admin := m.session()

@@ -8,7 +8,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What resources lie in is of the collections that theirs says: what is seen of them is looked for there.
+// TestResourcesLieWhereTheyMay checks that the parents of all resources are in the declared collections, because visibility is evaluated
+// there.
 func TestResourcesLieWhereTheyMay(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)

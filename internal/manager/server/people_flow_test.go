@@ -14,7 +14,8 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// People sign in at a provider, by the code flow with a proof key; nothing that is forged, replayed or another's lets anybody in.
+// TestPeopleSignInAtAProvider checks that users sign in at a provider by the code flow with a proof key. Forged, replayed and foreign
+// answers are refused.
 func TestPeopleSignInAtAProvider(t *testing.T) {
 	m := startAlone(t)
 	p := authntest.NewProvider(t)

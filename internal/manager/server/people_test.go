@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// Users are in groups, from either side; what a group would have to act upon is refused.
+// TestGroups checks that the members of a group can be set at the group and at the user. Group settings without an effect are refused.
 func TestGroups(t *testing.T) {
 	m := startAlone(t)
 	user := m.ID("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
@@ -52,7 +52,7 @@ func TestGroups(t *testing.T) {
 	m.Verify()
 }
 
-// What would have to act, and does not yet, is refused as that.
+// TestNotYet checks that settings that are not yet supported are refused with that reason.
 func TestNotYet(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
@@ -72,7 +72,7 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// Tasks and favorites belong to a user.
+// TestTasksAndFavorites checks that tasks and favorites belong to a user.
 func TestTasksAndFavorites(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -120,7 +120,7 @@ func TestTasksAndFavorites(t *testing.T) {
 	m.Verify()
 }
 
-// Fields of one's own have a type, and resources that do not set them show their default.
+// TestUserDefinedFields checks that user-defined fields have a type, and that resources without a value show the default.
 func TestUserDefinedFields(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()
@@ -196,7 +196,7 @@ func TestUserDefinedFields(t *testing.T) {
 	m.Verify()
 }
 
-// Links of one's own are defined by the types that they lead from and to.
+// TestUserDefinedLinkDefinitions checks that user-defined links are defined by the types at both ends.
 func TestUserDefinedLinkDefinitions(t *testing.T) {
 	m := startAlone(t)
 	definitions := "/api/v2/userDefinedLinkDefinitions"
@@ -211,7 +211,7 @@ func TestUserDefinedLinkDefinitions(t *testing.T) {
 	m.Want(204, "DELETE", definitions+"/"+id, "")
 }
 
-// A link is seen from either end as the resource at the other one.
+// TestUserDefinedLinks checks that each end of a link shows the resource at the other end.
 func TestUserDefinedLinks(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
@@ -269,7 +269,7 @@ func TestUserDefinedLinks(t *testing.T) {
 	m.Verify()
 }
 
-// The settings of the manager act, or are refused.
+// TestSettings checks that the settings of the manager have an effect, or are refused.
 func TestSettings(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -331,7 +331,7 @@ func TestSettings(t *testing.T) {
 	m.Verify()
 }
 
-// The one database says how much it holds, and is not copied.
+// TestDatabases checks that the only database shows its size, and that it is not replicated.
 func TestDatabases(t *testing.T) {
 	m := startAlone(t)
 	m.Basics()
@@ -351,8 +351,8 @@ func TestDatabases(t *testing.T) {
 	m.Refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
 }
 
-// A policy that is enabled compares what answers with what is known: it lists the hosts, and adds and gives back addresses once they have
-// differed long enough, but for those that it is told to leave alone.
+// TestPingSweeps checks that an enabled policy compares answering hosts with stored addresses. It lists the hosts, and creates and releases
+// addresses after they have differed long enough, except for the excluded ones.
 func TestPingSweeps(t *testing.T) {
 	apitest.Slow(t)
 	var mu sync.Mutex
@@ -451,7 +451,7 @@ func TestPingSweeps(t *testing.T) {
 	m.Verify()
 }
 
-// Policies of reconciliation can be prepared.
+// TestReconciliationPolicies checks that reconciliation policies can be stored.
 func TestReconciliationPolicies(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()

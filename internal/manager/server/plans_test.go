@@ -109,8 +109,8 @@ func TestVacantReadsNoAddresses(t *testing.T) {
 	}
 }
 
-// Behind what people ask most, as they send it, no statement reads resources from the first to the last, on either database; nor all of a
-// collection, but where it is asked for in an order, which is an index's.
+// TestPlansOfQuestions checks the query plans of frequent requests on both databases. No statement scans all resources, nor a whole
+// collection, unless the order of the list is that of an index.
 func TestPlansOfQuestions(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Preferences belong to the caller, are limited, are not part of the history, and are deleted with the user.
+// TestPreferences checks that preferences belong to the caller, are limited, are not part of the history, and are deleted with the user.
 func TestPreferences(t *testing.T) {
 	m := startAlone(t)
 	const at = "/api/v2/preferences"

@@ -44,7 +44,7 @@ func prometheusProgram(t *testing.T, name string) string {
 	return ""
 }
 
-// Each alert fires where all is wrong, none where nothing is; the tests of the rules leave none out.
+// TestAlertsFire checks that each alert fires if everything is wrong, and none if nothing is. The tests of the rules include every alert.
 func TestAlertsFire(t *testing.T) {
 	apitest.Beside(t)
 	rules, tests := "../../../packaging/prometheus/alerts.yaml", "../../../packaging/prometheus/alerts_test.yaml"
@@ -94,8 +94,8 @@ func TestDashboardExpressions(t *testing.T) {
 	}
 }
 
-// A Prometheus that scrapes a manager evaluates every rule without an error, and says what is the matter with it: nobody makes backups, and
-// its service point has gone.
+// TestPrometheusScrapes checks that a Prometheus that scrapes a manager evaluates every rule without an error, and fires the alerts of its
+// problems: no backups are configured, and its service point is not connected.
 func TestPrometheusScrapes(t *testing.T) {
 	apitest.Slow(t)
 	program := prometheusProgram(t, "prometheus")

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A small page remembers how its rows were completed while nothing changes. Whatever changes, it shows what a page shows that is too large
-// to remember anything, to who sees all and to who does not.
+// TestSmallPagesAreUpToDate checks that a small page, whose completed rows are cached while nothing changes, always equals a page that is
+// too large for the cache. It compares the pages of a user who sees everything and of one who does not.
 func TestSmallPagesAreUpToDate(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -78,7 +78,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 	}
 }
 
-// Answers that are made at the same time share no memory, whatever their media type, and say how long they are where that is known.
+// TestAnswersSideBySide checks that concurrent answers share no memory, for every media type, and state their length if it is known.
 func TestAnswersSideBySide(t *testing.T) {
 	m := startManager(t)
 	_, _, _, block, network := m.Basics()

@@ -14,7 +14,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Nobody gives more than the own rights, to whomever: neither what an override takes away, nor what another right takes away further below.
+// TestNobodyGivesMore checks that a user cannot grant more than the own rights: neither rights that an override removes, nor rights that
+// another right removes further below.
 func TestNobodyGivesMore(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
@@ -46,7 +47,7 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Verify()
 }
 
-// What administrators alone change is not changed by way of what lies somewhere either.
+// TestNoWayRoundGuards checks that a right at a parent does not permit changes that are reserved to administrators.
 func TestNoWayRoundGuards(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -103,7 +104,8 @@ func TestNoWayRoundGuards(t *testing.T) {
 	m.Verify()
 }
 
-// Moves take what lies where it is, and what is made where it goes; what was done is undone by who may do that.
+// TestRightsAtBothEnds checks that a move requires the right to delete at its source and the right to create at its target. An undo
+// requires the rights of its changes.
 func TestRightsAtBothEnds(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
@@ -128,7 +130,7 @@ func TestRightsAtBothEnds(t *testing.T) {
 	m.Verify()
 }
 
-// Whoever sees events by a right of its own sees nothing of what they happened to beyond what it sees otherwise.
+// TestEventsShowNothingHidden checks that a user with a right at events does not see more of their resources than otherwise.
 func TestEventsShowNothingHidden(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -145,8 +147,8 @@ func TestEventsShowNothingHidden(t *testing.T) {
 	}
 }
 
-// A schedule of a user who is no administrator goes with that user; whose transactions
-// nobody is any more change nothing.
+// TestRightsOfThoseWhoAreGone checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
+// users change nothing.
 func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
@@ -192,7 +194,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/networks/"+network, "")
 }
 
-// A database from before there were access rights is upgraded at its first start: its users see what they saw.
+// TestUpgradeToRights checks that a database from before access rights is upgraded at its first start: its users see what they saw before.
 func TestUpgradeToRights(t *testing.T) {
 	dir := t.TempDir()
 	database := databaseFor(t, dir)
@@ -240,7 +242,7 @@ func TestUpgradeToRights(t *testing.T) {
 	}
 }
 
-// A right of its own lets nothing go where its user may make nothing.
+// TestOwnRightGoesNowhere checks that a right at a resource does not permit a move to a place in which the user may not create resources.
 func TestOwnRightGoesNowhere(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
@@ -257,7 +259,7 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
 
-// Nothing that is hidden is told by a refusal, by what is counted, or by what a filter finds.
+// TestHiddenIsNotTold checks that neither errors nor counts nor filters reveal hidden resources.
 func TestHiddenIsNotTold(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -334,7 +336,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Verify()
 }
 
-// A right of its own lets a network, or a range, take no space that its user may take nothing of.
+// TestOwnRightGrowsNowhere checks that a right at a network or range does not permit it to grow over space without a right.
 func TestOwnRightGrowsNowhere(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
@@ -364,7 +366,7 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	m.Verify()
 }
 
-// A dry run of somebody who may not see everything counts what it looked at alone.
+// TestDryRunsCountNothingHidden checks that a dry run counts only the resources that its user may see.
 func TestDryRunsCountNothingHidden(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
@@ -393,7 +395,8 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	m.Verify()
 }
 
-// A deletion takes the rights at what is deleted along, and its undo brings them back. The rights of others are not used by links.
+// TestRightsComeBack checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
+// rights of other users.
 func TestRightsComeBack(t *testing.T) {
 	m := startAlone(t)
 	_, view, zone, block, network := m.Basics()
@@ -430,7 +433,8 @@ func TestRightsComeBack(t *testing.T) {
 	m.Verify()
 }
 
-// What a reference leads to that somebody does not see stays where it is, and is not told of: nobody takes away what was not shown.
+// TestUnseenReferencesStay checks that a reference to a resource that the user does not see is kept on changes, and is not shown: a user
+// cannot remove a hidden reference.
 func TestUnseenReferencesStay(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()

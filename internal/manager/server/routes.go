@@ -102,8 +102,8 @@ func (m *Manager) checkinHandler() http.Handler {
 	mux := &routes{}
 	(&checkinapi.API{Chain: m.chain, Fleet: m.Fleet, Store: m.Store, Address: m.Address, Parking: m.parking, Planners: m.planners(),
 		Data: m.options.Data, Releases: m.options.Releases, Log: m.log, Observer: checkinapi.Observer{
-			CheckedIn: func(err error) { countTaken(m.metrics.checkIns, err) },
-			Enrolled:  func(err error) { countTaken(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
+			CheckedIn: func(err error) { countAccepted(m.metrics.checkIns, err) },
+			Enrolled:  func(err error) { countAccepted(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
 		}}).Routes(mux)
 	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
 	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))

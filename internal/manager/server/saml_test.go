@@ -90,7 +90,7 @@ func (s *samlStage) arrive(posted *http.Response, cookie string) (to, session st
 
 var carol = saml.Session{NameID: "carol", UserEmail: "carol@example.net", Groups: []string{"staff", "netops"}}
 
-// People sign in at a SAML identity provider and sign out there.
+// TestPeopleSignInBySAML checks that users sign in at a SAML identity provider and sign out there.
 func TestPeopleSignInBySAML(t *testing.T) {
 	s := startSAML(t)
 	to, cookie := s.send()
@@ -146,7 +146,7 @@ func TestPeopleSignInBySAML(t *testing.T) {
 	s.Verify()
 }
 
-// Nothing that is forged, wrapped, replayed, for another site or another's lets anybody in.
+// TestHostileSAML checks that forged, wrapped, replayed and foreign SAML responses are refused.
 func TestHostileSAML(t *testing.T) {
 	s := startSAML(t)
 	stranger := authntest.NewIdentityProvider(t, s.Want(200, "GET", "/saml/metadata", "").Body)
@@ -306,7 +306,7 @@ func TestHostileSAML(t *testing.T) {
 	s.Verify()
 }
 
-// What is set is kept to: names, keys, encryption; what cannot be is refused.
+// TestSettingsOfSAML checks that the settings of SAML have an effect: names, keys, encryption. Impossible settings are refused.
 func TestSettingsOfSAML(t *testing.T) {
 	s := startSAML(t)
 	key, certificate := authntest.KeyPair(t)

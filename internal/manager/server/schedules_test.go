@@ -41,7 +41,7 @@ func (d *deploying) scheduled(name, more string) string {
 		more + `}`
 }
 
-// A schedule deploys when it is due, and again at its interval; what it cannot deploy to is an event.
+// TestDeploymentSchedules checks that a schedule deploys at its start and at each interval. A server that it cannot deploy to is an event.
 func TestDeploymentSchedules(t *testing.T) {
 	var mu sync.Mutex
 	ahead := time.Duration(0)
@@ -109,8 +109,8 @@ func TestDeploymentSchedules(t *testing.T) {
 	m.Verify()
 }
 
-// What would have been due before a schedule was set, or enabled, does not count; what ran once does not run again when its deletion is
-// undone.
+// TestSchedulesCountFromNowOn checks that times before a schedule was set or enabled do not count. A schedule that ran once does not run
+// again when its deletion is undone.
 func TestSchedulesCountFromNowOn(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -153,7 +153,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
 }
 
-// A server that goes takes its deployments along: those of its group end, and others go on.
+// TestServersGo checks that a deleted server ends its deployments, including its part in those of its group. Other deployments continue.
 func TestServersGo(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -184,7 +184,7 @@ func TestServersGo(t *testing.T) {
 	m.Verify()
 }
 
-// A schedule that never comes, or for what is not deployed, is refused by its field.
+// TestSchedulesRefused checks that a schedule that never runs, or for a resource that cannot be deployed, is refused by its field.
 func TestSchedulesRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -209,7 +209,7 @@ func TestSchedulesRefused(t *testing.T) {
 		`{"type":"DeploymentSchedule","name":"x",`+future+`,"deploymentServices":["DNS"],"servers":[{"id":99999999}]}`)
 }
 
-// Deployments that ended long ago are taken away, and what is kept of them.
+// TestDeploymentsArePruned checks that deployments that ended long ago are deleted, with their data.
 func TestDeploymentsArePruned(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -226,7 +226,7 @@ func TestDeploymentsArePruned(t *testing.T) {
 	m.Verify()
 }
 
-// A deployment of a server group is one of each of its servers, and ends when they have ended.
+// TestGroupDeployments checks that a deployment of a server group is one deployment of each of its servers, and ends when these have ended.
 func TestGroupDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -332,7 +332,7 @@ func takeMail(c net.Conn, busy bool, messages chan<- string) {
 	}
 }
 
-// Groups are told of the events that they want to hear of, by mail and by traps, also where the first attempt fails.
+// TestNotificationGroups checks that groups are notified of their events by mail and by traps, also if the first attempt fails.
 func TestNotificationGroups(t *testing.T) {
 	apitest.Slow(t)
 	address, messages := mailServer(t)
@@ -412,8 +412,8 @@ func TestNotificationGroups(t *testing.T) {
 	}
 }
 
-// A full deployment reaches a service point that serves what came later than this database knows, as where it was restored; and a server
-// whose service point falls silent is an event.
+// TestDeployedAnewBehindARestore checks that a full deployment reaches a service point that serves content newer than a restored database.
+// A server whose service point falls silent is an event.
 func TestDeployedAnewBehindARestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A search finds what a text names, whatever it is, best first, and says where it lies.
+// TestSearch checks that a search finds resources of every type by a text, the best match first, with their place.
 func TestSearch(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -116,7 +116,7 @@ func TestSearch(t *testing.T) {
 	m.Verify()
 }
 
-// What a caller does not see takes no room from what he sees.
+// TestSearchWithinRights checks that hidden resources do not displace visible ones from a result.
 func TestSearchWithinRights(t *testing.T) {
 	m := startAlone(t)
 	m.Basics()
@@ -137,8 +137,8 @@ func TestSearchWithinRights(t *testing.T) {
 	}
 }
 
-// Names are found by what they begin with as they are written, also where a label goes on with other letters than ASCII's, which it has
-// otherwise in its key.
+// TestNamesByTheirBeginning checks that names are found by their beginning as written, also if a label continues with non-ASCII letters,
+// which have another form in its key.
 func TestNamesByTheirBeginning(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()

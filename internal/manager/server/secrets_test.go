@@ -11,8 +11,8 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// The keys of secrets are sealed by the master key from the first start with one on; no other one, and none, opens them, and another one
-// takes its place where both are given.
+// TestMasterKey checks that the keys of secrets are encrypted by the master key from its first start on. Without it or with another one
+// they cannot be decrypted. A new master key replaces the old one if both are given.
 func TestMasterKey(t *testing.T) {
 	dir := t.TempDir()
 	keys := func(texts ...string) secrets.MasterKeys {
@@ -98,7 +98,8 @@ func TestMasterKey(t *testing.T) {
 	})
 }
 
-// Nothing in the database is a secret as it is: neither what webhooks sign with, nor the key of service points' certificates.
+// TestSecretsAreSealed checks that the database contains no secret in plain text: neither the keys of webhooks nor those of service point
+// certificates.
 func TestSecretsAreSealed(t *testing.T) {
 	m := startAlone(t)
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

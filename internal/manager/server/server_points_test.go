@@ -6,7 +6,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A server names a service point that the fleet has: neither package knows the other, and the manager introduces them.
+// TestServersNameServicePoints checks that a server can only name a service point of the fleet. The two packages do not import each other:
+// the manager connects them.
 func TestServersNameServicePoints(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()

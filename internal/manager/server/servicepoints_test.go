@@ -48,7 +48,8 @@ func ntpServer(t *testing.T, ahead time.Duration) string {
 	return l.LocalAddr().String()
 }
 
-// The API of Service Points v4: one is made, set up, enrolled, given a service and deleted; what is not acted upon is refused.
+// TestServicePointsV4 checks the API of Service Points v4: a service point is created, configured, enrolled, given a service and deleted.
+// Unsupported settings are refused.
 func TestServicePointsV4(t *testing.T) {
 	m := startManager(t)
 	const path = "/user/api/v1/servicePoints"

@@ -25,7 +25,8 @@ func (m *manager) session() (string, string) {
 	return r.Text("id"), "Authorization: Basic " + r.Text("basicAuthenticationCredentials")
 }
 
-// A session that is used lasts its day; one that is not ends after the time that the settings say, also where it was open before they did.
+// TestSessionTimeout checks that a session in use lasts a day, and that an unused session ends after the configured time, also if it was
+// opened before the setting.
 func TestSessionTimeout(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -66,7 +67,7 @@ func TestSessionTimeout(t *testing.T) {
 	m.Verify()
 }
 
-// Who guesses waits as the settings say: after so many failures within a time, for another one.
+// TestLoginPolicy checks the configured lockout: after a number of failures within a time, sign-ins are refused for another time.
 func TestLoginPolicy(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -117,7 +118,7 @@ func (l *lines) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
-// What is logged is what the settings say, part by part; not where the command line says it.
+// TestLogLevels checks that the log level of each component is that of the settings, unless the command line sets it.
 func TestLogLevels(t *testing.T) {
 	apitest.Slow(t)
 	var log lines

@@ -10,8 +10,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// What a manager has found out of the tree for somebody's rights is looked for anew once another manager, which nobody has asked for that
-// yet, changes the tree.
+// TestRightsFollowAnotherManager checks that a manager's cached conditions of a user's rights are invalidated when another manager changes
+// the tree.
 func TestRightsFollowAnotherManager(t *testing.T) {
 	url := pgtest.URL(t)
 	shared := func(o *Options) { o.Database = url }
@@ -38,8 +38,8 @@ func TestRightsFollowAnotherManager(t *testing.T) {
 	})
 }
 
-// The name of what an address lies in, which is remembered where it is asked for again and again, follows a change at the manager that made
-// it at once, and at another one as soon as that has heard of it.
+// TestHeadsFollowAnotherManager checks that the cached name of an address's parent follows a change immediately at the manager that made
+// it, and at another manager with the next notification.
 func TestHeadsFollowAnotherManager(t *testing.T) {
 	url := pgtest.URL(t)
 	shared := func(o *Options) { o.Database = url }
@@ -69,7 +69,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 	}
 }
 
-// Managers share nothing but the database: what is done at one holds at the other, whichever is asked.
+// TestManagersShareADatabase checks that managers share only the database: a change at one applies at the other.
 func TestManagersShareADatabase(t *testing.T) {
 	url := pgtest.URL(t)
 	shared := func(o *Options) { o.Database, o.Interval = url, 20*time.Second }

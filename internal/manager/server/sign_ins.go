@@ -8,13 +8,13 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// away logs that an authenticator is unreachable.
-func (m *Manager) away(authenticator string, err error) {
+// logUnreachable logs that an authenticator is unreachable.
+func (m *Manager) logUnreachable(authenticator string, err error) {
 	m.log.Warn("authenticator unreachable", "authenticator", authenticator, "error", err)
 }
 
-// notTaken logs that the response of an authenticator was rejected.
-func (m *Manager) notTaken(authenticator string, err error) {
+// logRejectedResponse logs that the response of an authenticator was rejected.
+func (m *Manager) logRejectedResponse(authenticator string, err error) {
 	text := err.Error()
 	m.log.Warn("authenticator response rejected", "authenticator", authenticator, "error", text[:min(len(text), maxErrorLogged)])
 }
@@ -22,8 +22,8 @@ func (m *Manager) notTaken(authenticator string, err error) {
 // maxErrorLogged is the maximum length in bytes of such an error in the log, because an authenticator may choose its text.
 const maxErrorLogged = 400
 
-// nobody logs an accepted person without a user or a known group.
-func (m *Manager) nobody(authenticator, name string, groups []string) {
+// logUnknownUser logs an accepted person without a user or a known group.
+func (m *Manager) logUnknownUser(authenticator, name string, groups []string) {
 	m.log.Warn("authenticated person has no user and no known group", "authenticator", authenticator,
 		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
 }
@@ -31,8 +31,8 @@ func (m *Manager) nobody(authenticator, name string, groups []string) {
 // maxGroupsLogged is the maximum number of groups of a person in the log.
 const maxGroupsLogged = 10
 
-// signedIn counts a sign-in and logs a refused one.
-func (m *Manager) signedIn(result, name, remote string) {
+// recordSignIn counts a sign-in and logs a refused one.
+func (m *Manager) recordSignIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
 	m.chain.Record(middleware.AuditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
@@ -41,8 +41,8 @@ func (m *Manager) signedIn(result, name, remote string) {
 	}
 }
 
-// guessing logs too many failed sign-ins and stores an event in the background.
-func (m *Manager) guessing(name, remote string, failures int) {
+// reportGuessing logs too many failed sign-ins and stores an event in the background.
+func (m *Manager) reportGuessing(name, remote string, failures int) {
 	m.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()

@@ -11,7 +11,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Clients that ask for long lists and do not read them are cut off, and hold nobody else up for long.
+// TestClientsThatDoNotRead checks that clients that request long lists and do not read them are disconnected, and do not delay others for
+// long.
 func TestClientsThatDoNotRead(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)

@@ -11,8 +11,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Nobody who asks behind an acknowledgement is told what was before it: names that are inlined, policies that
-// come down the tree, and rules that begin to hold, while others read and write all the time.
+// TestNothingIsStale checks that no request after an acknowledgement returns older data: inlined names, inherited policies and new rules,
+// with concurrent reads and writes.
 func TestNothingIsStale(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)

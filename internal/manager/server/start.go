@@ -239,7 +239,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}()
 	m.openOwnLog()
 	m.Identity = identity.ServiceOf(m.Store)
-	m.Identity.Observe(identity.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
+	m.Identity.Observe(identity.Observer{SignIn: m.recordSignIn, Guessing: m.reportGuessing, Unreachable: m.logUnreachable,
+		ResponseRejected: m.logRejectedResponse, UnknownUser: m.logUnknownUser})
 	sealed, err := secrets.Of(m.Store).UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err
@@ -278,9 +279,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return is.Content, is.There && !is.Silent, err
 	}, Services: m.otherServices()})
 	m.Fleet.Observe(m.metrics.fleetMoved)
-	m.Fleet.ObserveStream(m.metrics.recordsTaken)
+	m.Fleet.ObserveStream(m.metrics.countStreamed)
 	m.takeLeases()
-	m.Fleet.Tell(serverconfig.PointsMoved)
+	m.Fleet.OnMove(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
@@ -397,7 +398,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.keepUserIndexes(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })
-	sender := webhook.NewSender(m.Address, m.REST.Told, m.log, "Portolan/"+m.options.Version)
+	sender := webhook.NewSender(m.Address, m.REST.FeedEntry, m.log, "Portolan/"+m.options.Version)
 	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))

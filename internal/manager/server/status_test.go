@@ -21,7 +21,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// The status is shown to those who see everything, says where addresses run out, and the metrics say the same.
+// TestStatus checks that the status is shown to users who see everything, names networks that run out of addresses, and agrees with the
+// metrics.
 func TestStatus(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.NearlyFull = 50 })
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
@@ -56,7 +57,7 @@ func TestStatus(t *testing.T) {
 	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
 }
 
-// What is wrong is an alarm, with what to do; what is well is none.
+// TestAlarms checks that each problem is an alarm with a remedy, and that there are no alarms without a problem.
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
@@ -118,7 +119,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// Every request has a name, which its answer, the logs and the journals have; what changes something is in the audit log, and sign-ins are.
+// TestJournals checks that every request has an id, which its answer and the logs contain. The audit log contains changes and sign-ins.
 func TestJournals(t *testing.T) {
 	dir := t.TempDir()
 	access, audit := filepath.Join(dir, "access.log"), filepath.Join(dir, "audit.log")
@@ -182,7 +183,7 @@ func TestJournals(t *testing.T) {
 	apitest.Eventually(t, "the new file has it", func() bool { return strings.Contains(read(access), " after\n") })
 }
 
-// Who asks is who a trusted proxy says; over plain HTTP nobody else comes in.
+// TestTrustedProxies checks that the client address is that of a trusted proxy's header. Other clients are refused over plain HTTP.
 func TestTrustedProxies(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.TrustProxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
 	seen := ""
@@ -216,7 +217,8 @@ func TestTrustedProxies(t *testing.T) {
 	}
 }
 
-// A backup is made as often as the command line says, by a schedule that it changes and does not make twice.
+// TestBackupEvery checks that backups run at the interval of the command line, by a schedule that a changed flag changes and never creates
+// twice.
 func TestBackupEvery(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.BackupEvery, o.BackupKeep = time.Hour, 3 })
 	at := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id") + "/schedules"
@@ -242,7 +244,7 @@ func TestBackupEvery(t *testing.T) {
 	}
 }
 
-// A new password is set where nobody knows the old one; sessions end, and bad ones are refused.
+// TestSetPassword checks that a new password is set without the old one and ends the sessions. Weak passwords are refused.
 func TestSetPassword(t *testing.T) {
 	m := startManager(t)
 	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")

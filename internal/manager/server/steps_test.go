@@ -14,7 +14,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
+// TestDeleteInSteps checks that a large deletion can run in steps: each is a transaction, other requests run in between, and the next step
+// continues.
 func TestDeleteInSteps(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -67,7 +68,8 @@ func TestDeleteInSteps(t *testing.T) {
 	m.Verify()
 }
 
-// A long file is imported in steps: each is there when it is done, and the same file goes on where an import was cut off.
+// TestImportInSteps checks that a long file is imported in steps: each is stored when it ends, and the same file continues where an import
+// was cut off.
 func TestImportInSteps(t *testing.T) {
 	m := startManager(t)
 	_, _, _, block, _ := m.Basics()
@@ -153,7 +155,8 @@ func TestImportInSteps(t *testing.T) {
 	m.Verify()
 }
 
-// Names compare without regard to case, texts do not: of a zone file nothing is left out that says something else.
+// TestImportKeepsCase checks that names compare without regard to case and texts with regard to it: an import of a zone file does not omit
+// a different text.
 func TestImportKeepsCase(t *testing.T) {
 	m := startAlone(t)
 	m.Basics()

@@ -36,7 +36,8 @@ func (m *manager) reasons(id, field string) (all []string) {
 	return all
 }
 
-// Records come up in order and are applied once, whatever is sent again; what a source gave up is counted, and another spool begins anew.
+// TestStream checks that records arrive in order and are applied once, even if they are sent again. Records that a source dropped are
+// counted, and another spool starts from the beginning.
 func TestStream(t *testing.T) {
 	m := startManager(t)
 	var applied, lost int64
@@ -100,7 +101,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Batches of many sources that come at the same time are each applied once, and one that fails does not hold the others up.
+// TestStreamsTogether checks that concurrent batches of many sources are each applied once, and that a failed one does not delay the
+// others.
 func TestStreamsTogether(t *testing.T) {
 	m := startManager(t)
 	m.Fleet.TakeStream("odd", fleet.StreamTaker{Decode: func(r json.RawMessage) (any, error) { return r, nil },

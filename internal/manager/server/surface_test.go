@@ -49,8 +49,8 @@ func plain(path string) string {
 	return strings.NewReplacer("{collectionId}", "{}", "{id}", "{}").Replace(path)
 }
 
-// Everything published for the types that are built is served, at every path; what is missing of
-// the whole is counted.
+// TestPublishedOperationsAreServed checks that every published operation of the built types is served, at every path. It counts the missing
+// ones.
 func TestPublishedOperationsAreServed(t *testing.T) {
 	a := declared(t)
 	paths := served(t, a)
@@ -97,7 +97,7 @@ var contradicted = map[string][]string{
 	"deleteCollectionServer":       {"servers"},
 }
 
-// Every resource links to exactly the published subcollections of its collection.
+// TestPublishedLinks checks that every resource links to exactly the published subcollections of its collection.
 func TestPublishedLinks(t *testing.T) {
 	for _, c := range declared(t).Collections() {
 		var names []string
@@ -113,7 +113,7 @@ func TestPublishedLinks(t *testing.T) {
 	}
 }
 
-// Every built type has every published field, of the published kind.
+// TestPublishedFields checks that every built type has every published field, with the published type.
 func TestPublishedFields(t *testing.T) {
 	a := declared(t)
 	types, fields, there := 0, 0, 0
@@ -202,8 +202,8 @@ const (
 	secret = "secrets are shown as null"
 )
 
-// What release 9.6 publishes as never null is declared as never null, but where the list above says why. TestEveryTypeComesBack looks at
-// resources for the same, names and values of options among them.
+// TestPublishedNulls checks that values that release 9.6 publishes as never null are declared as never null, except for those listed above.
+// TestEveryTypeComesBack checks resources for the same, including the names and values of options.
 func TestPublishedNulls(t *testing.T) {
 	a, found := declared(t), map[string]bool{}
 	for name, facts := range published.LaterTypes() {
@@ -230,7 +230,7 @@ func TestPublishedNulls(t *testing.T) {
 	}
 }
 
-// Of some collections what lies below a resource is published alone: there is no resource.
+// TestCollectionsWithoutResources checks the collections of which only the subcollections of a resource are published.
 func TestCollectionsWithoutResources(t *testing.T) {
 	m := startAlone(t)
 	for _, name := range []string{"dns64", "hsmConfigurations", "hsmServers", "reports"} {
@@ -258,7 +258,7 @@ func without(list, out []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(out, text) })
 }
 
-// What is published as required is required, and nothing else is.
+// TestPublishedRequired checks that exactly the fields that are published as required are required.
 func TestPublishedRequired(t *testing.T) {
 	a := declared(t)
 	for _, o := range published.Operations() {
@@ -290,7 +290,7 @@ func checkRequired(t *testing.T, o published.Operation, typ *schema.Type, want [
 	}
 }
 
-// Whatever the document refers to is in the document.
+// TestOpenAPIReferencesResolve checks that every reference in the document resolves.
 func TestOpenAPIReferencesResolve(t *testing.T) {
 	text, err := declared(t).OpenAPI("test", "test", nil, nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// get asks a manager's /healthz over TLS and gives the certificate it showed.
+// healthOver gets a manager's /healthz over TLS and returns the certificate of the manager.
 func healthOver(t *testing.T, m *manager, config *tls.Config) (*tls.ConnectionState, error) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(strings.ReplaceAll(m.URL(), "[::]", "any"), "https://"), ":")
@@ -27,7 +27,8 @@ func healthOver(t *testing.T, m *manager, config *tls.Config) (*tls.ConnectionSt
 	return rs.TLS, nil
 }
 
-// What is not loopback is TLS, with a certificate of the manager's own authority when none is given.
+// TestBeyondLoopbackIsTLS checks that listeners beyond loopback use TLS, with a certificate of the manager's own authority if none is
+// configured.
 func TestBeyondLoopbackIsTLS(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
 	if !strings.HasPrefix(m.URL(), "https://") {
@@ -41,7 +42,7 @@ func TestBeyondLoopbackIsTLS(t *testing.T) {
 	}
 }
 
-// A certificate that is given is used, on loopback, too, and read again when its file changes.
+// TestGivenCertificate checks that a configured certificate is used, also on loopback, and is reloaded when its file changes.
 func TestGivenCertificate(t *testing.T) {
 	issuer := startManager(t)
 	dir := t.TempDir()

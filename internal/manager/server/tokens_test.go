@@ -9,7 +9,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// It is noted when a token was used last, to the hour.
+// TestLastUseOfTokens checks that the last use of a token is stored, to the hour.
 func TestLastUseOfTokens(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })

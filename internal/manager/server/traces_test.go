@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Requests, and the changes in them, are sent to a collector, as parts of the trace that the client says.
+// TestTraces checks that spans of requests and their changes are sent to a collector, as parts of the client's trace.
 func TestTraces(t *testing.T) {
 	var mu sync.Mutex
 	spans := map[string]string{} // name -> trace

@@ -19,8 +19,7 @@ func (m *manager) everything(configuration string) string {
 	return text
 }
 
-// Whatever a transaction did, undoing it leaves what was there before, and undoing that what was
-// there after.
+// TestUndo checks that undoing any transaction restores the data before it, and that undoing the undo restores the data after it.
 func TestUndo(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -75,7 +74,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// An undo that later changes stand in the way of is refused with the reason, and changes nothing.
+// TestUndoRefusals checks that an undo that conflicts with later changes is refused with the reason, and changes nothing.
 func TestUndoRefusals(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, block, network := m.Basics()
@@ -147,7 +146,7 @@ func TestUndoRefusals(t *testing.T) {
 	}
 }
 
-// A change that is only tried answers what would come of it, and leaves nothing.
+// TestDryRun checks that a dry run returns the effects of a change, and leaves nothing.
 func TestDryRun(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -188,7 +187,7 @@ func TestDryRun(t *testing.T) {
 	m.Verify()
 }
 
-// What a large deletion would take is told by the numbers that are kept, and nobody waits for it.
+// TestDryRunOfALargeDeletion checks that a dry run of a large deletion returns the stored counters, and delays no other request.
 func TestDryRunOfALargeDeletion(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, block, network := m.Basics()
@@ -226,7 +225,8 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 	m.Verify()
 }
 
-// What would change much is told by what is kept, or tried until it gets large: nobody waits long for it, and nothing of it stays.
+// TestDryRunOfMuch checks that a dry run of a large change returns stored counters, or is tried until it becomes large. It does not delay
+// others for long, and leaves nothing.
 func TestDryRunOfMuch(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -281,7 +281,8 @@ func TestDryRunOfMuch(t *testing.T) {
 	m.Verify()
 }
 
-// What was deleted does not come back where it does not fit any more: its network has moved, or a sibling has its place.
+// TestUndoOfARangeThatDoesNotFit checks that a deleted range is not restored if it no longer fits: its network has moved, or a sibling
+// occupies its place.
 func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -301,7 +302,8 @@ func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
 	m.Verify()
 }
 
-// Changes of one resource are undone one behind the other, the last one first; what was changed in between and stays is in the way.
+// TestUndoBackwards checks that the changes of a resource are undone one after another, the last one first. A change in between that
+// remains is a conflict.
 func TestUndoBackwards(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
@@ -326,7 +328,7 @@ func TestUndoBackwards(t *testing.T) {
 	m.Verify()
 }
 
-// Each change says which transaction it is, so that whoever made it can take back that one and no other.
+// TestChangesTellTheirTransaction checks that the answer to each change names its transaction, so that its user can undo exactly this one.
 func TestChangesTellTheirTransaction(t *testing.T) {
 	m := startAlone(t)
 	const header = "X-Portolan-Transaction"

@@ -18,16 +18,17 @@ type userIndexes struct {
 	patience time.Time
 }
 
-// How often it is looked whether definitions have changed, and how long what one manager found is good for another.
+// The interval at which the definitions are checked for changes, and the time for which the result of one manager is valid for the others.
 const (
-	indexesLook = time.Second
-	indexesFor  = 30 * time.Second
+	indexesCheckInterval = time.Second
+	indexesValidity      = 30 * time.Second
 )
 
+// keepUserIndexes creates and deletes indexes of user-defined fields in the background.
 func (m *Manager) keepUserIndexes(ctx context.Context) {
-	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesFor), known: store.NewCache[struct{}](m.Store,
+	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesValidity), known: store.NewCache[struct{}](m.Store,
 		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
-	m.Store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.update, u.lease)
+	m.Store.Work(ctx, indexesCheckInterval, m.log, "indexes of user-defined fields", u.update, u.lease)
 }
 
 // update creates requested indexes that are missing and deletes those no longer requested. If another manager does that, it only reads
@@ -62,7 +63,7 @@ func (u *userIndexes) update(ctx context.Context) error {
 	}()
 	began := time.Now()
 	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
-		u.patience = time.Now().Add(indexesFor)
+		u.patience = time.Now().Add(indexesValidity)
 		if ctx.Err() == nil {
 			fault := err.Error()
 			u.m.indexFault.Store(&fault)

@@ -9,8 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A user-defined field has an index where that is asked for (TestPlansOfQuestions asks by it); where it is not any more, or the definition
-// goes, it goes.
+// TestIndexesOfUserFields checks that a user-defined field has an index while its definition demands one (TestPlansOfQuestions uses it).
+// The index is deleted with the demand or the definition.
 func TestIndexesOfUserFields(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)

@@ -127,8 +127,8 @@ var held = regexp.MustCompile(`"entityCount":[0-9]+`)
 // numbered finds the numbers of resources, which are others on another database.
 var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/operations/)([0-9]+)`)
 
-// The bytes of one resource of each type, in HAL and in JSON: what clients read must not change by accident. Run with
-// -write-wire where it is meant to.
+// TestWire compares the bytes of one resource of each type, in HAL and in JSON, with the golden file: responses must not change by
+// accident. Run it with -write-wire after an intended change.
 func TestWire(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)

@@ -94,7 +94,7 @@ func (p *people) of(name string, change func(*x509.Certificate)) tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
-// Who needs a certificate comes in with one, and in no other way.
+// TestSigningInByCertificate checks that a user who requires a certificate signs in with it, and in no other way.
 func TestSigningInByCertificate(t *testing.T) {
 	apitest.Slow(t)
 	if apitest.UnderRace {

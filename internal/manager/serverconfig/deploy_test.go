@@ -7,7 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Servers come with an interface and services; their state is changed by a PATCH, and pairs are made of two.
+// TestServers checks that a server is created with an interface and services, changes its state by a PATCH, and forms a pair with another
+// one.
 func TestServers(t *testing.T) {
 	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
@@ -122,7 +123,8 @@ func TestServers(t *testing.T) {
 	m.Verify()
 }
 
-// Roles say which interface serves what; the nearest of a server is in effect.
+// TestDeploymentRoles checks that roles state which interface serves a resource. The role nearest to the resource is effective for each
+// server.
 func TestDeploymentRoles(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -206,7 +208,8 @@ func TestDeploymentRoles(t *testing.T) {
 	m.Verify()
 }
 
-// Options are named by name, code or definition, have values of a shape, and come down the tree.
+// TestDeploymentOptions checks that options are named by name, code or definition, that their values have the defined format, and that they
+// are inherited.
 func TestDeploymentOptions(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -315,7 +318,7 @@ func TestDeploymentOptions(t *testing.T) {
 	m.Verify()
 }
 
-// Definitions of one's own, and of vendors.
+// TestOptionDefinitions creates user-defined and vendor option definitions.
 func TestOptionDefinitions(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, network := m.Basics()

@@ -102,7 +102,7 @@ func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
 
 // BeforeDelete rejects the deletion, unless the server is deleted.
 func (x *NetworkInterface) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return problem.Forbidden("DeleteNotAllowed", "a network interface can only be deleted with its server (%d)", x.Server.ID)

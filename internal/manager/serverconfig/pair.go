@@ -152,7 +152,7 @@ func (x *HAServer) changeState(c *resource.Change, asked string) error {
 
 // BeforeBelowDelete dissolves the pair: its nodes are single servers again, and its deployment roles move to the active node.
 func (x *HAServer) BeforeBelowDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	if err := checkNoOwnOptions(c, x.ID); err != nil {

@@ -257,7 +257,7 @@ func (x *Server) AfterWrite(c *resource.Change) error {
 
 // BeforeBelowDelete rejects the deletion of a server that has options.
 func (x *Server) BeforeBelowDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+	if c.IsCascaded() {
 		return nil
 	}
 	return checkNoOwnOptions(c, x.ID)

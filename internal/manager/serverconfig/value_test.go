@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each built-in definition must have a readable format and unique names, and codes must not repeat.
+// TestDefinitionsCanBeRead checks that each built-in definition has a readable format and a unique name, and that codes do not repeat.
 func TestDefinitionsCanBeRead(t *testing.T) {
 	n := 0
 	for _, file := range definitionFiles {
@@ -89,7 +89,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Every value and format is accepted or rejected without a panic, and an accepted value is accepted again unchanged.
+// FuzzFormats checks that every value and format is accepted or rejected without a panic, and that an accepted value is accepted again
+// unchanged.
 func FuzzFormats(f *testing.F) {
 	f.Add(`["<integer_8>"]`, `[1]`)
 	f.Add(`[["<ipv4_address>","<text>"]]`, `[["10.0.0.1","x"]]`)

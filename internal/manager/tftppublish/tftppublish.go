@@ -304,7 +304,7 @@ func (Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) err
 		}
 	}
 	if !there {
-		return filetree.WriteNothing(out)
+		return filetree.WriteEmpty(out)
 	}
 	files, err := filetree.Decode(to.manifest)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
-// The tests of this package hold on PostgreSQL, too.
+// TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 
 // start returns the API of the trades that the tests ask, for one client.
@@ -32,6 +32,6 @@ func startConcurrent(t *testing.T) *apitest.API {
 // withWorkers begins the work of this package.
 func withWorkers(a *apitest.API) *apitest.API {
 	a.Work(history.NewKeeper(a.Store, a.Address.Sealer, slog.New(slog.DiscardHandler)).Run) // what it has chained may be pruned
-	a.Work(webhook.NewSender(a.Address, a.REST.Told, slog.New(slog.DiscardHandler), "Portolan/test").Run)
+	a.Work(webhook.NewSender(a.Address, a.REST.FeedEntry, slog.New(slog.DiscardHandler), "Portolan/test").Run)
 	return a
 }

@@ -26,7 +26,7 @@ const collectionName = "webhooks"
 func registerWebhooks(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Verify: verify, Tables: []store.Table{{Name: "webhook",
 		Columns: []string{"id", "version", "secret", "position", "delivered", "failures", "stopped", "message"}, Key: 1}}})
-	r.Collection(resource.Collection{Name: collectionName, Ours: true, Hidden: true, Secret: true, Guard: resource.Administration,
+	r.Collection(resource.Collection{Name: collectionName, Unpublished: true, Hidden: true, Secret: true, Guard: resource.Administration,
 		Parents: []string{""}, Complete: complete}, &Webhook{})
 	r.Seed(sealSecrets)
 }

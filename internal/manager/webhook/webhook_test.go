@@ -114,7 +114,7 @@ func hook(m *apitest.API, r *receiver, more string) string {
 	return m.ID("/api/v2/webhooks", fmt.Sprintf(`{"type":"Webhook","name":"%s","url":"%s","secret":"%s"%s}`, r.URL, r.URL, r.secret, more))
 }
 
-// A webhook is sent what changes, signed, in order, again until it is taken.
+// TestWebhook checks that a webhook receives signed changes in order, and that a message is repeated until it is accepted.
 func TestWebhook(t *testing.T) {
 	apitest.Slow(t)
 	m := startConcurrent(t)
@@ -195,7 +195,7 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
-// A webhook that changes would be left out of is stopped, says why, and goes on when somebody says so.
+// TestWebhookStops checks that a webhook that would miss changes is stopped with a reason, and continues when an administrator resumes it.
 func TestWebhookStops(t *testing.T) {
 	m := startConcurrent(t)
 	configuration, _, _, _, _ := m.Basics()
@@ -232,7 +232,7 @@ func awaitMember(m *apitest.API, path, member, value string) {
 	}
 }
 
-// What could not be acted upon is refused, and who is no administrator neither sees nor makes webhooks.
+// TestWebhookRefusals checks that a webhook that cannot work is refused, and that only administrators see and create webhooks.
 func TestWebhookRefusals(t *testing.T) {
 	m := startConcurrent(t)
 	_, _, _, _, network := m.Basics()
@@ -286,7 +286,7 @@ func TestWebhookRefusals(t *testing.T) {
 	m.Refused(409, "TooManyWebhooks", "1000", "POST", "/api/v2/webhooks", whole("name", `"too many"`))
 }
 
-// What is said to a webhook counts from the next message on, in the moment it is acknowledged.
+// TestWebhookIsDisabledAtOnce checks that a change of a webhook applies from the next message on, as soon as the change is acknowledged.
 func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	m := startConcurrent(t)
 	one, other := newReceiver(t), newReceiver(t)
@@ -305,8 +305,8 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// What is stored leads nowhere that the manager must not go: not to where clouds tell machines their secrets, and not on to where the one
-// that is asked sends it.
+// TestStoredURLsLeadNowhereInside checks that stored URLs and redirects do not make the manager connect to forbidden addresses, such as
+// cloud metadata services.
 func TestStoredURLsLeadNowhereInside(t *testing.T) {
 	m := start(t)
 	var inside atomic.Int64

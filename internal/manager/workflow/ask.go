@@ -36,7 +36,7 @@ func checkPendingCount(c *resource.Change) error {
 
 // Ask implements resource.Workflow: it stores a change as a pending request, and reserves the names and addresses of the resources that the
 // change would create.
-func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, outcome resource.Outcome, depends int64) (*store.Resource, error) {
+func (k *Keeper) Ask(c *resource.Change, asked resource.RequestedChange, outcome resource.Outcome, depends int64) (*store.Resource, error) {
 	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: outcome.Row.Type,
 		Description: outcome.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
 	if err := checkPendingCount(c); err != nil {
@@ -93,7 +93,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, outcome resource.
 	if err != nil {
 		return nil, err
 	}
-	if err := saveAsked(c.Tx, row.ID, asked, token); err != nil {
+	if err := saveChange(c.Tx, row.ID, asked, token); err != nil {
 		return nil, err
 	}
 	if err := holdResources(c, row.ID, outcome); err != nil {
@@ -104,7 +104,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, outcome resource.
 
 // pin replaces choices by the values that were shown to the user. A new address or range gets the value found, and a changed resource keeps
 // only the fields that differ.
-func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, outcome resource.Outcome, before []byte) error {
+func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.RequestedChange, outcome resource.Outcome, before []byte) error {
 	if asked.Method == http.MethodPost {
 		if outcome.Row.Collection == "addresses" {
 			text, err := json.Marshal(store.KeyAddr(outcome.Row.Low).String())
@@ -270,7 +270,7 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 		return nil, problem.BadRequest("WrongResourceType",
 			"workflow request %d does not request a zone: nothing can be added below it", x.ID)
 	}
-	asked, _, err := x.readAsked(c.Tx)
+	asked, _, err := x.readChange(c.Tx)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 
 // approve performs the requested change on the current data.
 func (x *WorkflowRequest) approve(c *resource.Change) error {
-	asked, token, err := x.readAsked(c.Tx)
+	asked, token, err := x.readChange(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -149,12 +149,12 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 
 // proceed sets the parent of a request that depended on another one to the resource created by that one.
 func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
-	asked, token, err := x.readAsked(c.Tx)
+	asked, token, err := x.readChange(c.Tx)
 	if err != nil {
 		return err
 	}
 	asked.ID = above
-	if err := saveAsked(c.Tx, x.ID, asked, token); err != nil {
+	if err := saveChange(c.Tx, x.ID, asked, token); err != nil {
 		return err
 	}
 	row, err := c.Tx.Get(x.ID)
@@ -195,7 +195,7 @@ func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Ca
 }
 
 // checkFits returns an error if the same fields of the resource were changed since the request. The error names the later change.
-func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) error {
+func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.RequestedChange) error {
 	if asked.Method == http.MethodPost {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
-// The tests of this package hold on PostgreSQL, too.
+// TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 
 // start returns the API of the trades that the tests ask, for one client.

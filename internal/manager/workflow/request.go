@@ -94,8 +94,8 @@ type WorkflowRequest struct {
 	Place schema.Ref `api:"place,hidden" onDelete:"clear"`
 }
 
-// readAsked returns the requested change and the token or key set of the request; the token is empty if it belongs to a user.
-func (x *WorkflowRequest) readAsked(tx *store.Tx) (k resource.Asked, token string, err error) {
+// readChange returns the requested change and the token or key set of the request; the token is empty if it belongs to a user.
+func (x *WorkflowRequest) readChange(tx *store.Tx) (k resource.RequestedChange, token string, err error) {
 	var text string
 	err = tx.QueryRow("SELECT asked, token FROM workflow_asked WHERE request = ?", x.ID).Scan(&text, &token)
 	if err == nil {
@@ -107,8 +107,8 @@ func (x *WorkflowRequest) readAsked(tx *store.Tx) (k resource.Asked, token strin
 	return k, token, err
 }
 
-// saveAsked stores the change of a request and its token.
-func saveAsked(tx *store.Tx, request int64, k resource.Asked, token string) error {
+// saveChange stores the change of a request and its token.
+func saveChange(tx *store.Tx, request int64, k resource.RequestedChange, token string) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (x *WorkflowRequest) isOwn(c *resource.Change) (bool, error) {
 	if x.Creator.ID != 0 || c.Caller.Token == "" {
 		return x.Creator.ID != 0 && x.Creator.ID == c.Caller.User, nil
 	}
-	_, token, err := x.readAsked(c.Tx)
+	_, token, err := x.readChange(c.Tx)
 	return token == c.Caller.Token, err
 }
 

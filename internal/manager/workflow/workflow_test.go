@@ -7,7 +7,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// What a user with the workflow level RECOMMEND changes is asked for, and done when somebody else approves it.
+// TestWorkflow checks that a change by a user with the workflow level RECOMMEND becomes a request, and is applied when another user
+// approves it.
 func TestWorkflow(t *testing.T) {
 	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
@@ -181,7 +182,7 @@ func TestWorkflow(t *testing.T) {
 	m.Verify()
 }
 
-// What is asked for below a zone that is asked for waits for it.
+// TestDependentRequests checks that a request below a requested zone waits for the request of the zone.
 func TestDependentRequests(t *testing.T) {
 	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
@@ -216,7 +217,7 @@ func TestDependentRequests(t *testing.T) {
 	m.Verify()
 }
 
-// Of types that a configuration has four eyes look at, nobody changes anything alone.
+// TestFourEyes checks that a configuration's types with four-eyes approval cannot be changed by one user alone.
 func TestFourEyes(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, _ := m.Basics()
@@ -238,7 +239,8 @@ func TestFourEyes(t *testing.T) {
 	m.Verify()
 }
 
-// An approval is one of what was asked for, and of nothing beside; it is within the rights of who asked, and nobody decides beyond its own.
+// TestApprovalsReachNoFurther checks that an approval applies exactly the requested change, within the rights of the requester, and that an
+// approver needs the rights as well.
 func TestApprovalsReachNoFurther(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()

@@ -29,9 +29,9 @@ type Application interface {
 	Close() error
 }
 
-// Contented is an application that serves content in addition to its configuration. Content arrives as a stream
+// ContentServer is an application that serves content in addition to its configuration. Content arrives as a stream
 // (portolan/internal/wire/zonedata).
-type Contented interface {
+type ContentServer interface {
 	// Content returns the revision of the content in use; empty if there is none.
 	Content() string
 	// TakeContent applies one stream or several consecutive ones. After an error the content before the failed stream remains in use. If the
@@ -50,7 +50,7 @@ type Delegating interface {
 // service point started.
 type Engine interface {
 	Application
-	Contented
+	ContentServer
 	Delegating
 }
 
@@ -142,11 +142,11 @@ type Status struct {
 	Configured string `json:"configured"`
 	// Content is the revision of the content in use; empty if there is none.
 	Content string `json:"content,omitempty"`
-	// Contented reports that the application implements Contented, Updated that it implements UpdateReceiver.
-	Contented bool `json:"contented,omitempty"`
-	Updated   bool `json:"updated,omitempty"`
-	// Telling reports that the application implements RecordSource.
-	Telling bool `json:"telling,omitempty"`
+	// ServesContent reports that the application implements ContentServer, ReceivesUpdates that it implements UpdateReceiver.
+	ServesContent   bool `json:"contented,omitempty"`
+	ReceivesUpdates bool `json:"updated,omitempty"`
+	// SendsRecords reports that the application implements RecordSource.
+	SendsRecords bool `json:"telling,omitempty"`
 	// Engine names the program that answers in place of the application; empty if it answers itself.
 	Engine string `json:"engine,omitempty"`
 	// Conditions are the error conditions.

@@ -82,14 +82,14 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	}
 	s := Status{Name: h.kind.Name, Version: h.kind.Version, PID: os.Getpid(), Configured: configured,
 		Conditions: append([]string{}, h.app.Health()...), Diagnostics: diagnostics}
-	if app, ok := h.app.(Contented); ok {
-		s.Content, s.Contented = app.Content(), true
+	if app, ok := h.app.(ContentServer); ok {
+		s.Content, s.ServesContent = app.Content(), true
 	}
 	if app, ok := h.app.(Delegating); ok {
 		s.Engine = app.Engine()
 	}
-	_, s.Updated = h.app.(UpdateReceiver)
-	_, s.Telling = h.app.(RecordSource)
+	_, s.ReceivesUpdates = h.app.(UpdateReceiver)
+	_, s.SendsRecords = h.app.(RecordSource)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // an error means that the client has gone
 }
@@ -179,7 +179,7 @@ func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
 
 // applyContent applies content. A panic leaves the application in an undefined state, so applyContent returns ErrBroken and the process
 // restarts.
-func (h *host) applyContent(app Contented, in io.Reader) (err error) {
+func (h *host) applyContent(app ContentServer, in io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
@@ -190,7 +190,7 @@ func (h *host) applyContent(app Contented, in io.Reader) (err error) {
 
 // putContent applies the content in the request. A truncated or inconsistent stream changes nothing.
 func (h *host) putContent(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Contented)
+	app, ok := h.app.(ContentServer)
 	if !ok {
 		http.Error(w, "this application has no content", http.StatusBadRequest)
 		return

@@ -157,9 +157,9 @@ type DesiredApplication struct {
 	Anycast []string `json:"anycast,omitempty"`
 	// Limits are the resource limits on the machine.
 	Limits Limits `json:"limits,omitzero"`
-	// Contented is true if the application serves content besides its configuration. The content is fetched from ContentPath. It is set
+	// ServesContent is true if the application serves content besides its configuration. The content is fetched from ContentPath. It is set
 	// only for the first such application; service points detect the others.
-	Contented bool `json:"contented,omitempty"`
+	ServesContent bool `json:"contented,omitempty"`
 }
 
 // ContentRequest requests the content of an application. The answer is a stream (portolan/internal/wire/zonedata) as soon as the revision
@@ -252,8 +252,8 @@ type Application struct {
 	// ErrorConditions are sentences.
 	ErrorConditions []string `json:"errorConditions"`
 	// Content is the revision of the content that it serves; empty if it serves none. Contented is true if the application serves content.
-	Content   string `json:"content,omitempty"`
-	Contented bool   `json:"contented,omitempty"`
+	Content       string `json:"content,omitempty"`
+	ServesContent bool   `json:"contented,omitempty"`
 	// Engine is the server that answers for the application, such as BIND; empty if the application answers itself.
 	Engine string `json:"engine,omitempty"`
 }
@@ -288,19 +288,19 @@ type Answer struct {
 	// SpreadMillis is the period for spreading the reconnections of a manager's service points after all have lost it.
 	SpreadMillis int64 `json:"spreadMillis,omitempty"`
 	// Logs are requests for the ends of logs. Each is sent to LogPath.
-	Logs []WantedLog `json:"logs,omitempty"`
+	Logs []LogOrder `json:"logs,omitempty"`
 	// IntervalSeconds is the interval between reports.
 	IntervalSeconds int `json:"intervalSeconds"`
 	// TimeMillis is the manager's time, in Unix milliseconds. Releases are verified at this time, whatever the service point's clock says.
 	TimeMillis int64 `json:"timeMillis,omitempty"`
 }
 
-// WantedLog requests the end of an application's log.
-type WantedLog struct {
+// LogOrder requests the end of an application's log.
+type LogOrder struct {
 	ID string `json:"id"`
 	// Application is the id of the application.
 	Application string `json:"application"`
-	// Bytes is the requested number of bytes from the end, at most MostLog.
+	// Bytes is the requested number of bytes from the end, at most MaxLog.
 	Bytes int `json:"bytes"`
 }
 

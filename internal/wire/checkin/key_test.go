@@ -14,7 +14,7 @@ func TestKeyRoundTrip(t *testing.T) {
 	}
 }
 
-// A key with a wrong character at any position is damaged, not unknown.
+// TestKeyWrongByOne checks that a key with a wrong character at any position is damaged, not unknown.
 func TestKeyWrongByOne(t *testing.T) {
 	key := RegistrationKey{Secret: [32]byte{1, 2, 3}}.String()
 	for i := range key {

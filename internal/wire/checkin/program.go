@@ -26,9 +26,9 @@ type Program struct {
 	// without secrets. Both may be nil, but only together.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented is true if the application has served content besides its configuration since its first version. The manager tells this to
+	// ServesContent is true if the application has served content besides its configuration since its first version. The manager tells this to
 	// service points that do not detect it themselves.
-	Contented bool
+	ServesContent bool
 	// Provides returns the capabilities of the application with the given engine; an empty engine means that the application answers
 	// itself. It may be nil.
 	Provides func(engine string) []Capability

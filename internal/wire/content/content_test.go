@@ -21,7 +21,7 @@ func stream(t *testing.T, e Envelope, body string) []byte {
 	return append(head, body...)
 }
 
-// A sealed stream is verified. A changed, truncated or longer one is rejected, and one without a hash is accepted.
+// TestSealedContent checks that a changed, truncated or longer stream is rejected. A stream without a hash is accepted.
 func TestSealedContent(t *testing.T) {
 	plain := stream(t, Envelope{Kind: "zones", From: "", To: someRevision}, "the body")
 	e, rest, err := Seal(bytes.NewReader(plain))
@@ -55,7 +55,7 @@ func TestSealedContent(t *testing.T) {
 	}
 }
 
-// Arbitrary input does not panic, and a parsed envelope can be written and parsed again.
+// FuzzReadEnvelope checks that arbitrary input does not panic, and that a parsed envelope can be written and parsed again.
 func FuzzReadEnvelope(f *testing.F) {
 	head, err := Envelope{Kind: "zones", To: someRevision, Size: 3}.Bytes()
 	if err != nil {

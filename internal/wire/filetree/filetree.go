@@ -258,14 +258,14 @@ func readPart(in *bufio.Reader, buffer []byte) (kind byte, text []byte, err erro
 	return kind, text, err
 }
 
-// Nothing returns the revision of a server without files. WriteNothing writes the stream that results in it.
+// Nothing returns the revision of a server without files. WriteEmpty writes the stream that results in it.
 func Nothing() string {
 	_, hash, _ := Manifest{}.Encode()
 	return content.Revision{Hash: hash}.String()
 }
 
-// WriteNothing writes a stream that removes all files.
-func WriteNothing(out io.Writer) error {
+// WriteEmpty writes a stream that removes all files.
+func WriteEmpty(out io.Writer) error {
 	text, _, err := Manifest{}.Encode()
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func flip(text []byte) []byte {
 	return text
 }
 
-// Changed, truncated or replaced files are rejected.
+// TestForgedRelease checks that changed, truncated or replaced files are rejected.
 func TestForgedRelease(t *testing.T) {
 	f := newFixture(t)
 	f.change(".linux-amd64", flip)
@@ -181,7 +181,7 @@ func TestForgedList(t *testing.T) {
 	f.refuses("1.0.0", "cannot be trusted")
 }
 
-// A foreign repository with other keys is rejected by a client that trusts this one.
+// TestForeignRelease checks that a client that trusts this repository rejects a repository with other keys.
 func TestForeignRelease(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -192,7 +192,7 @@ func TestForeignRelease(t *testing.T) {
 	f.refuses("2.0.0", "cannot be trusted")
 }
 
-// Documents older than those that were seen are rejected: a withdrawn release does not reappear.
+// TestReplayedRelease checks that documents older than the seen ones are rejected: a withdrawn release does not reappear.
 func TestReplayedRelease(t *testing.T) {
 	f := newFixture(t)
 	f.release("1.1.0", "two")
@@ -205,7 +205,8 @@ func TestReplayedRelease(t *testing.T) {
 	f.refuses("1.1.0", "cannot be trusted")
 }
 
-// An attacker who withholds new documents is detected when the timestamp expires. Publishing again makes the repository valid.
+// TestFrozenReleases checks that the expiry of the timestamp reveals an attacker who withholds new documents. Another publication makes the
+// repository valid again.
 func TestFrozenReleases(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -215,7 +216,7 @@ func TestFrozenReleases(t *testing.T) {
 	f.gives("1.0.0", "one")
 }
 
-// The root key replaces the other keys, also for a client that trusts the old root.
+// TestRenewedRoot checks that the root key replaces the other keys, also for a client that trusts the old root.
 func TestRenewedRoot(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -251,7 +252,7 @@ func TestRenewedRoot(t *testing.T) {
 	}
 }
 
-// After an interruption at any step of a publication, the previous release can be fetched.
+// TestPublicationInSteps checks that the previous release can be fetched after an interruption at any step of a publication.
 func TestPublicationInSteps(t *testing.T) {
 	f := newFixture(t)
 	before := map[string]bool{}
@@ -290,7 +291,7 @@ func TestVersionsAreInOrder(t *testing.T) {
 	}
 }
 
-// Keys of another repository do not sign: no service point would accept it.
+// TestKeysOfAnotherRepository checks that keys of another repository do not sign: no service point would accept the signature.
 func TestKeysOfAnotherRepository(t *testing.T) {
 	now := time.Now()
 	r, keys := Repository{Dir: t.TempDir()}, filepath.Join(t.TempDir(), "keys")

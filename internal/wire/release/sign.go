@@ -27,8 +27,8 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 )
 
-// Roles of a repository (TUF specification, section 2.1). The root key names the other keys. It is only needed for that and is kept
-// offline. The targets key signs releases, the snapshot and timestamp keys sign publications.
+// roles are the roles of a repository (TUF specification, section 2.1). The root key names the other keys. It is only needed for that and
+// is kept offline. The targets key signs releases, the snapshot and timestamp keys sign publications.
 var roles = []string{metadata.ROOT, metadata.TARGETS, metadata.SNAPSHOT, metadata.TIMESTAMP}
 
 // Lifetimes of documents. A service point rejects expired documents. An attacker who withholds a newer timestamp can hide a release only

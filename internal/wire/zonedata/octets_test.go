@@ -6,7 +6,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Data that the DNS library cannot parse is returned as octets.
+// TestUnparsableData checks that data that the DNS library cannot parse is returned as octets.
 func TestUnparsableData(t *testing.T) {
 	record := Record("\x01u\x07example\x00\x00\x65\x00\x01\x00\x00\x00\x3c\x00\x01\x00")
 	rr, err := record.RR()

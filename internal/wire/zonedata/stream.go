@@ -230,13 +230,13 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return kind, text, err
 }
 
-// Nothing returns the revision of a server without content. WriteNothing writes the stream that results in it.
+// Nothing returns the revision of a server without content. WriteEmpty writes the stream that results in it.
 func Nothing() string { return Revision{Hash: Total(nothing, nil)}.String() }
 
 var nothing = []byte("{}")
 
-// WriteNothing writes a stream that removes all content.
-func WriteNothing(out io.Writer) error {
+// WriteEmpty writes a stream that removes all content.
+func WriteEmpty(out io.Writer) error {
 	w := NewWriter(out, Header{To: Nothing()})
 	w.Settings(nothing)
 	return w.Close()

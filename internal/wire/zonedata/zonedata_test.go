@@ -24,7 +24,7 @@ func record(t testing.TB, text string) Record {
 	return r
 }
 
-// Names are sorted in canonical order (the example of RFC 4034 section 6.1).
+// TestOrder checks that names are sorted in canonical order (the example of RFC 4034 section 6.1).
 func TestOrder(t *testing.T) {
 	names := []string{"example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example.", "\\001.z.example.",
 		"*.z.example.", "\\200.z.example."}
@@ -44,7 +44,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The hash of a zone does not depend on the order. Undoing a change restores the previous hash.
+// TestHash checks that the hash of a zone does not depend on the order, and that undoing a change restores the previous hash.
 func TestHash(t *testing.T) {
 	var one, other Hash
 	a, b := record(t, "a.example. 60 IN A 192.0.2.1"), record(t, "a.example. 61 IN A 192.0.2.1")
@@ -74,7 +74,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// Applying a difference to the first list results in the second. Consecutive differences accumulate to their Net.
+// TestDiff checks that applying a difference to the first list results in the second. Consecutive differences accumulate to their Net.
 func TestDiff(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
 	list := func() (all []Entry) {
@@ -118,7 +118,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// The first element that matches decides. A nested list that refuses a client does not match.
+// TestAllows checks that the first matching element decides. A nested list that refuses a client does not match.
 func TestAllows(t *testing.T) {
 	at := func(text string) Match { return Match{Prefix: netip.MustParsePrefix(text)} }
 	not := func(m Match) Match { m.Not = true; return m }

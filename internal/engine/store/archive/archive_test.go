@@ -263,7 +263,8 @@ func content(t *testing.T, file []byte) string {
 	return rest
 }
 
-// Data that is copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and can be changed.
+// TestCopyToPostgreSQLAndBack checks that data copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and
+// can be changed.
 func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
@@ -325,7 +326,8 @@ func verify(t *testing.T, s *store.Store) {
 	}
 }
 
-// A file with a wrong bit, a truncated file and a file of a newer version are rejected and leave nothing behind.
+// TestDamagedFiles checks that a file with a wrong bit, a truncated file and a file of a newer version are rejected and leave nothing
+// behind.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
@@ -387,7 +389,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// Untrusted files are read with limited memory and until the context ends. A valid file is read to its end.
+// TestVerify checks that untrusted files are read with limited memory and until the context ends. A valid file is read to its end.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})

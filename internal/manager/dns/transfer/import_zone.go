@@ -362,7 +362,7 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 // claim moves a record from a zone above to this zone. Before a zone is created, its name servers and their addresses are records of the
 // zone above. A record elsewhere is counted as existing.
 func (i *zoneImport) claim(row *store.Resource) error {
-	inside, err := dns.LiesBelow(i.c.Tx, i.zone, row.Parent)
+	inside, err := dns.IsBelow(i.c.Tx, i.zone, row.Parent)
 	if err != nil {
 		return err
 	}

@@ -56,15 +56,15 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 
 // Caller returns the caller of a request.
 func (a *API) Caller(r *http.Request) (resource.Caller, error) {
-	p, err := a.anybody(r)
+	p, err := a.anyPrincipal(r)
 	if err == nil {
 		err = p.OpensAddress()
 	}
 	return authz.CallerOf(p), err
 }
 
-// anybody returns the principal of a request, even if its token is for another API.
-func (a *API) anybody(r *http.Request) (authz.Principal, error) {
+// anyPrincipal returns the principal of a request, even if its token is for another API.
+func (a *API) anyPrincipal(r *http.Request) (authz.Principal, error) {
 	if r.URL.Path == published.Base+"/changes" { // an open page reconnects without a user's action
 		r = identity.Quietly(r)
 	}
@@ -91,7 +91,7 @@ func (a *API) admit(r *http.Request) (*http.Request, error) {
 }
 
 func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller resource.Caller) error) (*http.Request, error) {
-	p, err := a.anybody(r)
+	p, err := a.anyPrincipal(r)
 	if err != nil {
 		return nil, err
 	}

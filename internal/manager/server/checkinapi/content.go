@@ -31,7 +31,7 @@ type Planner interface {
 
 // planner returns the planner of the application that asks; nil where the service point has no such application, or one without content: it
 // waits. Service points of releases before 1.0 do not say which application asks: it serves zones.
-func (c *wantedContent) planner(tx *store.Tx) (Planner, error) {
+func (c *contentRequest) planner(tx *store.Tx) (Planner, error) {
 	name := checkin.Authority
 	if c.application != "" {
 		var err error
@@ -45,8 +45,8 @@ func (c *wantedContent) planner(tx *store.Tx) (Planner, error) {
 // contentTime is the time limit for sending content to a service point.
 const contentTime = time.Hour
 
-// wantedContent is a request for the content of a service point. It stays open until the content differs from the served one.
-type wantedContent struct {
+// contentRequest is a request for the content of a service point. It stays open until the content differs from the served one.
+type contentRequest struct {
 	api          *API
 	shown        *x509.Certificate
 	servicePoint string
@@ -64,7 +64,7 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 	if err != nil {
 		return err
 	}
-	c := &wantedContent{api: a, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From,
+	c := &contentRequest{api: a, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From,
 		held:  a.Fleet.Hold(shown, rq.Application),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.check(r.Context(), false)
@@ -83,13 +83,13 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 
 // check refuses who is not known, or not any more, and looks whether the service point is to serve something else; over says that it is
 // answered now, which it is the last time.
-func (c *wantedContent) check(ctx context.Context, last bool) (other, over bool, err error) {
+func (c *contentRequest) check(ctx context.Context, last bool) (other, over bool, err error) {
 	defer func() { // no request is answered here that it would be an answer to
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	c.held.Look()
+	c.held.Arm()
 	if err := c.api.Fleet.Know(ctx, c.shown); err != nil {
 		return false, false, err
 	}
@@ -105,8 +105,8 @@ func (c *wantedContent) check(ctx context.Context, last bool) (other, over bool,
 }
 
 // recheck checks once more and then responds or continues to wait.
-func (c *wantedContent) recheck(last bool) {
-	ctx, cancel := context.WithTimeout(c.parked.Context(), lookTime)
+func (c *contentRequest) recheck(last bool) {
+	ctx, cancel := context.WithTimeout(c.parked.Context(), checkTime)
 	defer cancel()
 	other, over, err := c.check(ctx, last)
 	if err == nil && !over {
@@ -122,12 +122,12 @@ func (c *wantedContent) recheck(last bool) {
 	})
 }
 
-// lookTime is the time limit for a check for new content of a service point.
-const lookTime = 30 * time.Second
+// checkTime is the time limit for a check for new content of a service point.
+const checkTime = 30 * time.Second
 
 // answer sends the wanted content (portolan/internal/wire/content), or 204 if the service point has it. The content is written to a file
 // first, so that a slow receiver does not hold a snapshot of the database.
-func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other bool) error {
+func (c *contentRequest) answer(w http.ResponseWriter, r *http.Request, other bool) error {
 	if !other {
 		w.WriteHeader(http.StatusNoContent)
 		return nil

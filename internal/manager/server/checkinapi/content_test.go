@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// A panic while a request that waits is looked at is an error of that request: it has no goroutine of a server that would recover it.
+// TestLookThatPanics checks that a panic during the recheck of a waiting request is an error of that request. Its goroutine does not belong
+// to an HTTP server, which would recover it.
 func TestLookThatPanics(t *testing.T) {
-	broken := &wantedContent{} // without what it holds
+	broken := &contentRequest{} // without what it holds
 	if _, _, err := broken.check(t.Context(), false); err == nil || !strings.Contains(err.Error(), "panic") {
 		t.Errorf("a look that panics returns %v", err)
 	}

@@ -116,7 +116,7 @@ func given(values map[string]string, name string) *string {
 	return &text
 }
 
-// Schemas that several operations have.
+// nameSchema and the schemas after it are shared by several operations.
 func nameSchema() family.Schema {
 	return family.Schema{"type": "string", "minLength": 1, "maxLength": 128}
 }

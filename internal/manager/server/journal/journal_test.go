@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A log that is full is begun anew, and the one before is kept. It goes on where it was, and where somebody has taken it away.
+// TestLogsAreBounded checks that a full log is rotated and the previous one kept. A log continues after a restart, and after its file was
+// deleted.
 func TestLogsAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.log")
 	j, err := Open(path, 100, slog.Default())

@@ -14,7 +14,7 @@ import (
 )
 
 // accessed appends a request to the access log, in the combined log format, with the seconds that it took and its name at the end.
-func (c *Chain) accessed(r *http.Request, a *asked, rec *recorder, took time.Duration) {
+func (c *Chain) accessed(r *http.Request, a *requestInfo, rec *recorder, took time.Duration) {
 	if c.Access == nil {
 		return
 	}
@@ -63,7 +63,7 @@ type AuditLine struct {
 
 // audited appends a request to the audit log, whatever its answer. It leaves out requests that only read, and those of APIs that are not
 // audited.
-func (c *Chain) audited(audited bool, r *http.Request, a *asked, rec *recorder) {
+func (c *Chain) audited(audited bool, r *http.Request, a *requestInfo, rec *recorder) {
 	switch {
 	case c.Audit == nil || !audited:
 		return

@@ -24,7 +24,7 @@ func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors,
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:
 		id := secrets.New()[:12]
-		if a := askedOf(r.Context()); a != nil {
+		if a := requestInfoOf(r.Context()); a != nil {
 			id = a.id
 		}
 		c.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)

@@ -105,7 +105,7 @@ func Plain(name string) API { return API{Name: name, Errors: family.BriefErrors(
 
 // passing is a request that is being answered.
 type passing struct {
-	asked
+	requestInfo
 	chain   *Chain
 	api     API
 	request *http.Request
@@ -121,8 +121,8 @@ func (p *passing) end() {
 	c, r, status, took := p.chain, p.request, p.answer.status, time.Since(p.began)
 	p.taken.Observe(took.Seconds())
 	p.endSpan(status)
-	c.accessed(r, &p.asked, &p.answer, took)
-	c.audited(p.api.Audited, r, &p.asked, &p.answer)
+	c.accessed(r, &p.requestInfo, &p.answer, took)
+	c.audited(p.api.Audited, r, &p.requestInfo, &p.answer)
 	c.requests.WithLabelValues(p.api.Name, method(r), strconv.Itoa(status)).Inc()
 	if p.api.Log.Enabled(r.Context(), slog.LevelDebug) {
 		p.api.Log.DebugContext(r.Context(), "request", "door", p.api.Name, "method", r.Method, "path", r.URL.Path, "status", status,
@@ -147,9 +147,9 @@ func (c *Chain) Handler(api API, handle Handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &passing{chain: c, api: api, began: time.Now(), taken: duration}
 		p.answer.ResponseWriter, p.answer.of = w, p
-		r = nameRequest(r, &p.asked)
+		r = nameRequest(r, &p.requestInfo)
 		w.Header().Set(requestHeader, p.id)
-		p.request, p.endSpan = c.Traces.startSpan(r, api.Name, &p.asked)
+		p.request, p.endSpan = c.Traces.startSpan(r, api.Name, &p.requestInfo)
 		SetSecurityHeaders(w.Header(), c.Secure)
 		aborted := true
 		defer func() {
@@ -175,7 +175,8 @@ func (c *Chain) Reading(api API, handle Handle) http.Handler {
 	})
 }
 
-// The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
+// pagePolicy is the content security policy of the pages. It allows the style in the page, by its hash, and nothing else: no script, no
+// frame, no form.
 var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // securityHeaders are the headers of every response. Responses share the value slices, which must not be modified. Each slice is full,

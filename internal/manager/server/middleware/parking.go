@@ -93,8 +93,8 @@ func (p *Parking) drop(c net.Conn) {
 	p.counts(-1)
 }
 
-// giveBack queues an answered connection for its return to the server. The connection counts as held until it returns.
-func (p *Parking) giveBack(c net.Conn) {
+// returnConn queues an answered connection for its return to the server. The connection counts as held until it returns.
+func (p *Parking) returnConn(c net.Conn) {
 	p.counts(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 	if rec.of.chain.Access != nil {
 		slim.Header = http.Header{"User-Agent": r.Header["User-Agent"], "Referer": r.Header["Referer"]}
 	}
-	ctx := context.WithValue(context.Background(), askedKey{}, &rec.of.asked)
+	ctx := context.WithValue(context.Background(), requestInfoKey{}, &rec.of.requestInfo)
 	if span := trace.SpanFromContext(r.Context()); span.SpanContext().IsValid() {
 		ctx = trace.ContextWithSpan(ctx, span)
 	}
@@ -255,7 +255,7 @@ func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error
 		p.answer.status = 499
 	}
 	if whole && !sheet.last {
-		p.lot.giveBack(p.conn)
+		p.lot.returnConn(p.conn)
 		return
 	}
 	_ = p.conn.Close()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A connection that was answered stands where it is until it is in nobody's way, and comes back then; where the manager ends meanwhile, or
-// just then, it ends, too.
+// TestParkedConnectionsComeBack checks that an answered connection returns to the server when the wait function permits it. If the manager
+// ends before that, or at the same time, the connection is closed.
 func TestParkedConnectionsComeBack(t *testing.T) {
 	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 	for range 3 {
 		_, c := net.Pipe()
 		all = append(all, c)
-		p.giveBack(c)
+		p.returnConn(c)
 	}
 	<-asked
 	select {
@@ -68,7 +68,7 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 	} {
 		p, goOn, asked := begin()
 		theirs, c := net.Pipe()
-		p.giveBack(c)
+		p.returnConn(c)
 		<-asked
 		ends(p, goOn)
 		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it

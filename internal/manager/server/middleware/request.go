@@ -14,23 +14,23 @@ import (
 	"portolan/internal/manager/identity"
 )
 
-// asked is a request's name and its user. Only the goroutine that answers the request writes to it.
-type asked struct {
+// requestInfo is a request's name and its user. Only the goroutine that answers the request writes to it.
+type requestInfo struct {
 	// id names the request in logs and in the answer; user is the name of the caller, empty while it is not known.
 	id, user string
 }
 
-type askedKey struct{}
+type requestInfoKey struct{}
 
-// askedOf returns the asked of a request's context; nil for a context of no request.
-func askedOf(ctx context.Context) *asked {
-	a, _ := ctx.Value(askedKey{}).(*asked)
+// requestInfoOf returns the asked of a request's context; nil for a context of no request.
+func requestInfoOf(ctx context.Context) *requestInfo {
+	a, _ := ctx.Value(requestInfoKey{}).(*requestInfo)
 	return a
 }
 
 // NoteUser notes the name of the caller of the request that ctx belongs to, for logs and traces.
 func NoteUser(ctx context.Context, user string) {
-	if a := askedOf(ctx); a != nil {
+	if a := requestInfoOf(ctx); a != nil {
 		a.user = user
 	}
 }
@@ -41,14 +41,14 @@ const requestHeader = "X-Request-Id"
 var requestName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
 // nameRequest names the request in a, by the header of the client where that is a plain word. It returns the request with a in its context.
-func nameRequest(r *http.Request, a *asked) *http.Request {
+func nameRequest(r *http.Request, a *requestInfo) *http.Request {
 	a.id = r.Header.Get(requestHeader)
 	if a.id == "" || !requestName.MatchString(a.id) {
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // which never fails
 		a.id = hex.EncodeToString(random[:])
 	}
-	return r.WithContext(context.WithValue(r.Context(), askedKey{}, a))
+	return r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, a))
 }
 
 // requests is a log whose lines have the name of their request.
@@ -56,7 +56,7 @@ type requests struct{ slog.Handler }
 
 // Handle adds the request.
 func (h requests) Handle(ctx context.Context, r slog.Record) error {
-	if a := askedOf(ctx); a != nil {
+	if a := requestInfoOf(ctx); a != nil {
 		r.AddAttrs(slog.String("request", a.id))
 	}
 	return h.Handler.Handle(ctx, r)

@@ -53,7 +53,7 @@ func NewTraces(ctx context.Context, to *url.URL, version, host string) (*Traces,
 }
 
 // startSpan starts the span of a request; end ends it with the status of the answer.
-func (t *Traces) startSpan(r *http.Request, door string, a *asked) (_ *http.Request, end func(status int)) {
+func (t *Traces) startSpan(r *http.Request, door string, a *requestInfo) (_ *http.Request, end func(status int)) {
 	if t == nil {
 		return r, func(int) {}
 	}

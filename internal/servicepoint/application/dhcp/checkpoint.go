@@ -1,8 +1,6 @@
 package dhcp
 
 import (
-	"net/netip"
-
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -45,12 +43,6 @@ func (e *engine) writeCheckpoint() error {
 		return err
 	}
 	e.mu.Lock()
-	addresses := make([]netip.Addr, 0, len(e.table.slots))
-	for a, s := range e.table.slots {
-		if s.lease != nil {
-			addresses = append(addresses, a)
-		}
-	}
 	orders := make([]int64, 0, len(e.performed))
 	for id := range e.performed {
 		orders = append(orders, id)
@@ -75,16 +67,17 @@ func (e *engine) writeCheckpoint() error {
 				return err
 			}
 		}
-		for at := 0; at < len(addresses); at += checkpointStep {
+		for next := slotID(1); next != 0; {
 			var entries [][]byte
 			e.mu.Lock()
-			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
-				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
-					e.table.set(a, nil)
-				} else if s != nil && s.lease != nil {
-					entries = append(entries, s.lease.append([]byte{entryLease}))
+			next = e.table.scan(next, checkpointStep, func(l *lease) bool {
+				if e.forgets6(l) {
+					e.table.set(l.address, nil)
+				} else {
+					entries = append(entries, l.append([]byte{entryLease}))
 				}
-			}
+				return true
+			})
 			e.mu.Unlock()
 			for _, one := range entries {
 				if err := add(one); err != nil {

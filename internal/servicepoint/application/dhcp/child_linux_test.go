@@ -162,9 +162,9 @@ func verify(t *testing.T, dir string, acknowledged map[string]string) {
 		t.Fatal(s.failed, s.damaged)
 	}
 	holders := map[string]string{}
-	for _, one := range s.engine.table.slots {
-		if one.lease != nil && one.lease.state == dhcpdata.Leased {
-			holders[one.address.String()] = fmt.Sprintf("%x", one.lease.holder.hardware)
+	for l := range s.engine.table.all {
+		if l.state == dhcpdata.Leased {
+			holders[l.address.String()] = fmt.Sprintf("%x", l.holder.hardware)
 		}
 	}
 	seen := map[string]string{}

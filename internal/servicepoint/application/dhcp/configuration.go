@@ -48,7 +48,7 @@ const (
 
 // Kind returns the application. dir is the folder for its leases; without one it serves nothing.
 func Kind(dir string) application.Kind {
-	return application.Kind{Name: checkin.DHCP, Program: checkin.Program{Version: "1.0.0", Contented: true,
+	return application.Kind{Name: checkin.DHCP, Program: checkin.Program{Version: "1.0.0", ServesContent: true,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)

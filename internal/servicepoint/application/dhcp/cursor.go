@@ -85,7 +85,7 @@ func (c *cursor) open(after uint64) (err error) {
 	}
 	c.next, c.at, c.segment, c.end = max(c.next, segment), segment, segment, 0
 	if c.file, err = os.Open(c.j.path(segment)); err == nil {
-		c.in = bufio.NewReaderSize(c.file, 64<<10)
+		c.in = bufio.NewReaderSize(c.file, entryBuffer)
 	}
 	return err
 }

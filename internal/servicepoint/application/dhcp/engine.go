@@ -36,6 +36,8 @@ type engine struct {
 	suspectUntil int64
 	// journalSize is the size of the journal in bytes.
 	journalSize atomic.Int64
+	// read is the holder of the lease that the start reads.
+	read holder
 	// stop is closed at the end of the engine, and committed after the last group.
 	stop      chan struct{}
 	committed chan struct{}
@@ -115,6 +117,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, err
 	}
 	e.journal, e.damaged = j, err != nil
+	limitGarbage(e.table.slots.used)
 	names, failed := openRegistrar(filepath.Join(dir, "names"), log)
 	if failed != nil {
 		return nil, nil, failed
@@ -129,7 +132,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, failed
 	}
 	e.content.Store(&content{compiled: empty})
-	e.startNames()
+	e.names.start(e.table.all)
 	e.tasks.Go(e.commitAll)
 	if e.damaged {
 		e.suspect()
@@ -202,8 +205,8 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
 		e.withdraw(r, d)
-		if s := e.table.slots[d.Address]; s != nil && s.lease != nil && s.lease.state == dhcpdata.Leased {
-			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
+		if l := e.table.lease(d.Address); l != nil && l.state == dhcpdata.Leased {
+			e.change(l, freed(l, e.clock.now()), dhcplease.Release, 0)
 		}
 	}
 	return string(d.Reason), true
@@ -218,7 +221,7 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		return busy, false
 	}
 	o := offer{network: d.Network, pool: d.Pool, client: d.Client, hardware: append([]byte(nil), r.facts.Hardware...), relay: r.facts.Relay}
-	if before := e.table.offers.clients[d.Client]; before != nil && before.slot.address == d.Address {
+	if before := e.table.offers.clients[d.Client]; before != nil && before.address == d.Address {
 		if before.probing { // the client gets the offer at the end of the probe
 			return "", false
 		}
@@ -242,8 +245,8 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		answers := e.probe(d.Address, d.ProbeSeconds)
 		<-e.probes
 		e.mu.Lock()
-		s := e.table.slots[d.Address]
-		if s == nil || s.offer != held || s.lease != nil && s.lease.view(e.clock.now()).State == dhcpdata.Leased {
+		l := e.table.lease(d.Address)
+		if e.table.offers.addresses[d.Address] != held || l != nil && l.view(e.clock.now()).State == dhcpdata.Leased {
 			e.mu.Unlock() // the client has another offer, or leased the address meanwhile
 			return
 		}
@@ -269,9 +272,8 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 	now := e.clock.now()
 	l := &lease{network: d.Network, pool: d.Pool, address: d.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
 		expires: now + int64(d.AbandonSeconds), holder: holderOf(r, d)}
-	var before *lease
-	if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
-		before = s.lease
+	before := e.table.lease(d.Address)
+	if before != nil {
 		l.pool = before.pool
 	}
 	e.change(before, l, kind, 0)
@@ -283,13 +285,15 @@ func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) 
 	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
-	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, named: e.named(before, after), undo: func() {
-		e.restore(after, before)
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, leases: []*lease{after}, named: e.named(before, after)}
+	c.undo = func() {
+		e.table.restore(after, before)
 		renewal()
 		if order != 0 {
 			e.forgetOrder(order)
 		}
-	}, done: func() {}}
+	}
+	c.done = func() {}
 	select {
 	case e.commits <- c:
 	default:
@@ -303,10 +307,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
 		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), names: d.Names,
 		unstored: true}
-	var before *lease
-	if s := e.table.slots[d.Address]; s != nil {
-		before = s.lease
-	}
+	before := e.table.lease(d.Address)
 	e.keepNames(before, l)
 	e.pairGrant(before, l, d.Wanted)
 	entry, renews := e.entryOf(before, l)
@@ -314,17 +315,18 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		return busy
 	}
 	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, named: e.takeNames(before, l), done: func() { e.send(r, d) }}
-	undo := []func(){func() { e.restore(l, before) }, e.keepRenewal(l)}
+	undo := []func(){func() { e.table.restore(l, before) }, e.keepRenewal(l)}
 	for _, a := range d.Ends {
-		s := e.table.slots[a]
-		if s == nil || s.lease == nil || s.lease.state != dhcpdata.Leased {
+		old := e.table.lease(a)
+		if old == nil || old.state != dhcpdata.Leased {
 			continue
 		}
-		old, end := s.lease, freed(s.lease, e.clock.now())
+		end := freed(old, e.clock.now())
 		e.pairEnd(old, end)
-		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
+		undo = append(undo, func() { e.table.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
 		e.renewals.forget(end)
+		c.leases = append(c.leases, end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
 		c.named = append(c.named, e.named(old, end)...)
 	}
@@ -360,9 +362,6 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool ||
 		!before.names.Same(l.names) {
 		return event(dhcplease.Change, l.renewed, 0, l), true
-	}
-	if before.holder.same(l.holder) {
-		l.holder = before.holder // shared, to save memory
 	}
 	if l.pair != nil {
 		return pairedRenewal(l), true
@@ -434,6 +433,9 @@ func (e *engine) keepJournal() {
 				if err := e.writeCheckpoint(); err != nil && !errors.Is(err, errStopped) {
 					e.log.Error("lease checkpoint failed", "error", err)
 				}
+				e.mu.Lock()
+				limitGarbage(e.table.slots.used)
+				e.mu.Unlock()
 			}
 		}
 	}

@@ -51,25 +51,24 @@ func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err
 	if int(text[0]) >= len(dhcplease.Kinds) {
 		return "", 0, 0, nil, errNewer
 	}
-	r := &reader{text: text[1:]}
+	r := &reader{text: string(text[1:min(len(text), 1+2*binary.MaxVarintLen64)])}
+	size := len(r.text)
 	at, order = int64(r.number()), int64(r.number())
 	if r.err != nil {
 		return "", 0, 0, nil, r.err
 	}
-	l, err = readLease(r.text)
+	l, err = readLease(text[1+size-len(r.text):])
 	return dhcplease.Kinds[text[0]], at, order, l, err
 }
 
 // renewal returns the entry of a renewal.
 func renewal(l *lease) []byte {
-	a := l.address.AsSlice()
-	to := append([]byte{entryRenewal, byte(len(a))}, a...)
-	return appendNumber(appendNumber(to, l.renewed), l.expires)
+	return appendNumber(appendNumber(appendAddress([]byte{entryRenewal}, l.address), l.renewed), l.expires)
 }
 
 // readRenewal reads an entry of a renewal without its first octet.
 func readRenewal(text []byte) (a netip.Addr, renewed, expires int64, err error) {
-	r := &reader{text: text}
+	r := &reader{text: string(text)}
 	a = r.address()
 	renewed, expires = int64(r.number()), int64(r.number())
 	if r.err == nil && (!a.IsValid() || len(r.text) > 0 || renewed < 0 || expires < 0) {
@@ -97,24 +96,25 @@ func (e *engine) applyEntry(entry []byte) error {
 			e.renewals.forget(l)
 		}
 	case entryLease:
-		l, err := readLease(text)
-		if err != nil {
+		l := lease{holder: &e.read}
+		if err := l.read(sharedText(text)); err != nil {
 			return err
 		}
-		e.table.set(l.address, l)
+		if e.table.set(l.address, &l); e.table.slots.used%slotsOfBlock == 0 {
+			limitGarbage(e.table.slots.used)
+		}
 	case entryRenewal:
 		a, renewed, expires, err := readRenewal(text)
 		if err != nil {
 			return err
 		}
-		slot := e.table.slots[a]
-		if slot == nil || slot.lease == nil {
+		l := e.table.lease(a)
+		if l == nil {
 			return nil // its network was forgotten after the checkpoint
 		}
-		l := *slot.lease
 		l.renewed, l.expires = renewed, expires
-		e.table.set(a, &l)
-		e.renewals.add(&l)
+		e.table.set(a, l)
+		e.renewals.add(l)
 	case entryDigest:
 		var d dhcplease.Renewals
 		if err := json.Unmarshal(text, &d); err != nil {
@@ -137,11 +137,11 @@ func (e *engine) applyEntry(entry []byte) error {
 	case entryClock:
 		return e.applyClock(text)
 	case entryDamage:
-		r := &reader{text: text}
+		r := &reader{text: string(text)}
 		e.suspectUntil = int64(r.number())
 		return r.err
 	case entryOrder:
-		r := &reader{text: text}
+		r := &reader{text: string(text)}
 		e.performed[int64(r.number())] = true
 		return r.err
 	default:
@@ -202,5 +202,3 @@ func freed(l *lease, at int64) *lease {
 	}
 	return &n
 }
-
-func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

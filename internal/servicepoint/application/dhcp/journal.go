@@ -65,6 +65,8 @@ const (
 	defaultSegment = 64 << 20
 	maxEntry       = 128 << 10
 	entryHeader    = 16
+	// entryBuffer is the size of the buffer to read records.
+	entryBuffer = 256 << 10
 )
 
 // Names of files in the folder of a journal.
@@ -200,32 +202,27 @@ func appendEntry(to []byte, number uint64, entry []byte) []byte {
 	return to
 }
 
-// readEntry reads a record. It returns io.EOF at the end, and for an incomplete or invalid record.
+// readEntry reads a record. It returns io.EOF at the end, and for an incomplete or invalid record. The entry is valid until the next read;
+// the buffer of the reader has the size of a record at least.
 func readEntry(in *bufio.Reader) (number uint64, entry []byte, err error) {
-	var head [entryHeader]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return 0, nil, endOf(err)
+	head, err := in.Peek(entryHeader)
+	if err != nil {
+		return 0, nil, err
 	}
-	length := binary.BigEndian.Uint32(head[:])
+	length := int(binary.BigEndian.Uint32(head))
 	if length == 0 || length > maxEntry {
 		return 0, nil, io.EOF
 	}
-	text := make([]byte, 8+length)
-	copy(text, head[8:])
-	if _, err := io.ReadFull(in, text[8:]); err != nil {
-		return 0, nil, endOf(err)
+	text, err := in.Peek(entryHeader + length)
+	if err != nil {
+		return 0, nil, err
 	}
-	if crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+	if crc32.Checksum(text[8:], castagnoli) != binary.BigEndian.Uint32(text[4:]) {
 		return 0, nil, io.EOF
 	}
-	return binary.BigEndian.Uint64(head[8:]), text[8:], nil
-}
-
-func endOf(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return io.EOF
-	}
-	return err
+	number = binary.BigEndian.Uint64(text[8:])
+	_, err = in.Discard(entryHeader + length) // it is in the buffer
+	return number, text[entryHeader:], err
 }
 
 // startSegment starts a segment. The caller holds writing, except in openJournal.
@@ -353,7 +350,7 @@ func (j *journal) readCheckpoint(number uint64, apply func([]byte) error) error 
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 256<<10)
+	in := bufio.NewReaderSize(f, entryBuffer)
 	for count := uint64(1); ; count++ {
 		n, entry, err := readEntry(in)
 		switch {

@@ -19,7 +19,7 @@ func (j *journal) readSegment(first uint64, fn func(uint64, []byte) error) (last
 		return 0, 0, false, err
 	}
 	defer func() { _ = f.Close() }()
-	in := bufio.NewReaderSize(f, 256<<10)
+	in := bufio.NewReaderSize(f, entryBuffer)
 	for last = first - 1; ; {
 		number, entry, err := readEntry(in)
 		if errors.Is(err, io.EOF) || err == nil && number <= last {

@@ -20,7 +20,8 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// load is the content of the comparison: a /16 with options, a class with an option, and 50,000 reservations in another network.
+// loadedReservations is the content of the comparison: a /16 with options, a class with an option, and 50,000 reservations in another
+// network.
 const loadedReservations = 50_000
 
 // loadedUnits returns the content for our server.

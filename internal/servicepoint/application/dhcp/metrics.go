@@ -156,7 +156,7 @@ func (s *service) diagnose() diagnostics {
 	for id, p := range s.engine.table.pools {
 		d.ranges[id] = p.used
 		d.Addresses["leased"] += int64(p.used)
-		d.Addresses["abandoned"] += int64(p.abandoned.Len())
+		d.Addresses["abandoned"] += int64(p.lists[inAbandoned].length)
 	}
 	d.Addresses["offered"] = int64(s.engine.table.offers.all.Len())
 	s.engine.mu.Unlock()

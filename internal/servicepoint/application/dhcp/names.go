@@ -3,6 +3,7 @@ package dhcp
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -123,9 +124,9 @@ func openRegistrar(dir string, log *slog.Logger) (*registrar, error) {
 }
 
 // start takes the leases that were read at the start, and begins to work. Names that DNS may have, and that no lease has, are removed.
-func (r *registrar) start(leases []*lease) {
+func (r *registrar) start(leases iter.Seq[*lease]) {
 	r.mu.Lock()
-	for _, l := range leases {
+	for l := range leases {
 		switch n, whose := namesOf(l); {
 		case whose == ofPartner:
 			r.forget(l.address)

@@ -7,17 +7,6 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// startNames gives the registrar the leases that were read.
-func (e *engine) startNames() {
-	leases := make([]*lease, 0, len(e.table.slots))
-	for _, s := range e.table.slots {
-		if s.lease != nil {
-			leases = append(leases, s.lease)
-		}
-	}
-	e.names.start(leases)
-}
-
 // keepNames keeps the names of a lease that goes on with the same names, so that they are in memory once. A lease without names records
 // that its names end.
 func (e *engine) keepNames(before, l *lease) {
@@ -87,10 +76,10 @@ func (l *lease) readNames(r *reader) {
 	if r.err != nil || len(r.text) == 0 {
 		return
 	}
-	text := r.bytes()
+	text := r.octets()
 	if r.err != nil || len(text) == 0 {
 		return
 	}
 	l.names = &dhcpdata.Names{}
-	r.err = json.Unmarshal(text, l.names)
+	r.err = json.Unmarshal([]byte(text), l.names)
 }

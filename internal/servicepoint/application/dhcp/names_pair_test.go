@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
@@ -96,7 +97,7 @@ func TestNamesLeft(t *testing.T) {
 		knows  bool
 	}{{&ended, true}, {l, false}} {
 		r := open()
-		r.start([]*lease{c.stored})
+		r.start(slices.Values([]*lease{c.stored}))
 		if r.knows(l.address) != c.knows {
 			t.Errorf("after the start with a lease in state %d, names to remove are known: %t", c.stored.state, !c.knows)
 		}

@@ -259,7 +259,7 @@ func TestNamesInDNS(t *testing.T) {
 	}
 	s.engine.mu.Lock() // the leases expire
 	for _, one := range []string{b, c} {
-		l := *s.engine.table.slots[netip.MustParseAddr(one)].lease
+		l := *s.engine.table.lease(netip.MustParseAddr(one))
 		l.expires = s.engine.clock.now() - 1
 		s.engine.table.set(l.address, &l)
 	}

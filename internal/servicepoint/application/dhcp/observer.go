@@ -233,11 +233,11 @@ func (e *engine) observe6(r *request6, d *dhcpdata.Decision6, reason string) {
 	}
 	h := holderOf6(r, d, dhcpdata.Change6{})
 	one := dhcplease.Refused{Network: d.Network, Reason: reason, Message: messageName6(m.Type), Last: now, MAC: octets(d.Hardware),
-		ClientID: octets(d.DUID), HostName: d.HostName, VendorClass: octets(h.vendor), Relay: h.relayAddress}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6InterfaceID); ok {
+		ClientID: octets(d.DUID), HostName: d.HostName, VendorClass: octets([]byte(h.vendor)), Relay: h.relayAddress}
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6InterfaceID); ok {
 		one.CircuitID = octets(data)
 	}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6RemoteID); ok {
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6RemoteID); ok {
 		one.RemoteID = octets(data)
 	}
 	e.observer.refuse(one)

@@ -9,7 +9,7 @@ import (
 
 // offer holds an address for a client for a short time. Offers are not stored on the disk.
 type offer struct {
-	slot     *slot
+	address  netip.Addr
 	network  int64
 	pool     int64
 	client   string
@@ -23,9 +23,10 @@ type offer struct {
 
 // offers are the offers of all networks, the oldest first.
 type offers struct {
-	all     list.List
-	clients map[string]*offer
-	relays  map[netip.Addr]int
+	all       list.List
+	clients   map[string]*offer
+	addresses map[netip.Addr]*offer
+	relays    map[netip.Addr]int
 }
 
 // Limits of offers: their number, the number through one relay, and their duration in seconds.
@@ -35,7 +36,9 @@ const (
 	offerSeconds      = 120
 )
 
-func newOffers() offers { return offers{clients: map[string]*offer{}, relays: map[netip.Addr]int{}} }
+func newOffers() offers {
+	return offers{clients: map[string]*offer{}, addresses: map[netip.Addr]*offer{}, relays: map[netip.Addr]int{}}
+}
 
 // offer holds an address for a client. It returns false if there are too many offers already. A client has one offer at a time.
 func (t *table) offer(o offer, a netip.Addr) bool {
@@ -43,18 +46,15 @@ func (t *table) offer(o offer, a netip.Addr) bool {
 	if t.offers.all.Len() >= maxOffers || t.offers.relays[o.relay] >= maxOffersPerRelay {
 		return false
 	}
-	s := t.slot(a)
-	if s.offer != nil { // it has expired, or the address was reserved meanwhile
-		t.drop(s.offer)
-		s = t.slot(a)
+	if before := t.offers.addresses[a]; before != nil { // it has expired, or the address was reserved meanwhile
+		t.drop(before)
 	}
-	if s.free != nil { // so that nobody searches through offered addresses
-		s.in.Remove(s.free)
-		s.free, s.in = nil, nil
+	if l := t.lease(a); l != nil { // so that nobody searches through offered addresses
+		t.unlist(t.slots.find(a), l.pool)
 	}
-	o.slot, o.until = s, t.now()+offerSeconds
+	o.address, o.until = a, t.now()+offerSeconds
 	o.element = t.offers.all.PushBack(&o)
-	s.offer = &o
+	t.offers.addresses[a] = &o
 	t.offers.clients[o.client] = &o
 	t.offers.relays[o.relay]++
 	return true
@@ -82,17 +82,15 @@ func (t *table) drop(o *offer) {
 	if t.offers.relays[o.relay]--; t.offers.relays[o.relay] == 0 {
 		delete(t.offers.relays, o.relay)
 	}
-	s := o.slot
-	s.offer = nil
-	if s.lease != nil {
-		t.list(s, true)
+	delete(t.offers.addresses, o.address)
+	if l := t.lease(o.address); l != nil {
+		t.list(t.slots.find(o.address), l, true)
 		return
 	}
-	delete(t.slots, s.address)
 	p := t.pool(o.pool)
 	p.exhausted = false
-	if o.pool != 0 && s.address.Is4() { // an address of IPv6 that was never leased is not kept for the next client
-		p.returned = append(p.returned, s.address)
+	if o.pool != 0 && o.address.Is4() { // an address of IPv6 that was never leased is not kept for the next client
+		p.returned = append(p.returned, o.address)
 	}
 }
 

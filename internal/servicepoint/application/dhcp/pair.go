@@ -105,21 +105,18 @@ func (p *pair) recordOf(l *lease, a netip.Addr) dhcppair.Record { return recordO
 
 // Record implements dhcppair.Records.
 func (p *pair) Record(a netip.Addr) dhcppair.Record {
-	if s := p.e.table.slots[a]; s != nil {
-		return p.recordOf(s.lease, a)
-	}
-	return dhcppair.NewRecord(a)
+	return p.recordOf(p.e.table.lease(a), a)
 }
 
 // Data implements dhcppair.Records.
 func (p *pair) Data(a netip.Addr) []byte {
-	s := p.e.table.slots[a]
-	if s == nil || s.lease == nil || s.lease.holder.client == "" {
+	l := p.e.table.lease(a)
+	if l == nil || l.holder.client == "" {
 		return nil
 	}
-	l := *s.lease
-	l.pair = nil
-	return l.append(nil)
+	alone := *l
+	alone.pair = nil
+	return alone.append(nil)
 }
 
 // configOf returns the settings of the machine.
@@ -139,7 +136,7 @@ func (e *engine) configurePairs(c *dhcpdata.Content) {
 			close(p.stop)
 			p.drop("the pair is not in the content any more")
 			delete(e.pairs, id)
-			e.relink(p.networks)
+			e.table.relink(p.networks)
 		}
 	}
 	for id, x := range c.Pairs {
@@ -150,11 +147,11 @@ func (e *engine) configurePairs(c *dhcpdata.Content) {
 				continue
 			}
 			e.pairs[id] = p
-			e.relink(networks)
+			e.table.relink(networks)
 		} else if !maps.Equal(networks, p.networks) {
-			e.relink(p.networks)
+			e.table.relink(p.networks)
 			p.networks = networks
-			e.relink(networks)
+			e.table.relink(networks)
 			p.drop("the networks of the pair have changed")
 			p.machine.MarkAll(p.addresses())
 		}
@@ -182,9 +179,8 @@ func (e *engine) newPair(x dhcpdata.Pair, networks map[int64]bool) *pair {
 		sharing: map[int64]bool{}, gifts: map[int64]uint64{}}
 	status := e.statuses[x.ID]
 	leases := false
-	for _, s := range e.table.slots {
-		if s.lease != nil && networks[s.lease.network] {
-			leases = true
+	for l := range e.table.all {
+		if leases = networks[l.network]; leases {
 			break
 		}
 	}
@@ -235,21 +231,11 @@ func (p *pair) commit(c commit) {
 	p.e.enqueue(c)
 }
 
-// relink puts the free addresses of networks into the lists that they belong to. The caller holds mu.
-func (e *engine) relink(networks map[int64]bool) {
-	for _, s := range e.table.slots {
-		if s.lease != nil && networks[s.lease.network] {
-			e.table.unlink(s)
-			e.table.link(s)
-		}
-	}
-}
-
 // addresses returns the addresses of the pair with records. The caller holds mu.
 func (p *pair) addresses() (all []netip.Addr) {
-	for a, s := range p.e.table.slots {
-		if s.lease != nil && p.networks[s.lease.network] {
-			all = append(all, a)
+	for l := range p.e.table.all {
+		if p.networks[l.network] {
+			all = append(all, l.address)
 		}
 	}
 	return all
@@ -293,7 +279,7 @@ func (e *engine) pairExpire(l *lease) bool {
 	if p == nil {
 		return false
 	}
-	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, l.holder.hardware)
+	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware))
 	if r := p.recordOf(l, l.address); r.Owner == p.side() && r.IsHeld() && !reserved { // a reserved address stays with its client
 		p.machine.Wanted(l.address)
 	}
@@ -356,7 +342,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 	p.commit(commit{entries: entries, leases: leases, named: named, undo: func() {
 		p.unstored = p.unstored || x.Status != nil
 		for i := len(all) - 1; i >= 0; i-- {
-			e.restore(all[i].after, all[i].before)
+			e.table.restore(all[i].after, all[i].before)
 			all[i].renewal()
 		}
 	}, done: func() {
@@ -369,9 +355,7 @@ func (p *pair) follow(x dhcppair.Effects) {
 // changed returns the lease of an address before and after a change. after is nil if the description of the client is invalid. The caller
 // holds mu.
 func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
-	if s := p.e.table.slots[c.Address]; s != nil {
-		before = s.lease
-	}
+	before = p.e.table.lease(c.Address)
 	now := p.e.clock.now()
 	switch {
 	case len(c.Data) > 0:

@@ -21,7 +21,7 @@ func TestPairConflictNames(t *testing.T) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p, now := e.pairs[2], e.clock.now()
-	own := e.table.slots[a].lease
+	own := e.table.lease(a)
 	mac := holderText(own).MAC
 	for i, c := range []struct {
 		age          int64
@@ -32,7 +32,7 @@ func TestPairConflictNames(t *testing.T) {
 		e.table.set(a, &started)
 		theirs := *own
 		theirs.holder = &holder{client: "h" + string([]byte{1, 2, 0, 0, 0, 0, byte(0xf1 + i)}), hardwareType: 1,
-			hardware: []byte{2, 0, 0, 0, 0, byte(0xf1 + i)}}
+			hardware: string([]byte{2, 0, 0, 0, 0, byte(0xf1 + i)})}
 		theirs.pair, theirs.names, theirs.unstored = nil, nil, false
 		r := p.Record(a)
 		x, err := p.machine.Receive(dhcppair.Message{Sequence: 1 << 40, Bindings: []dhcppair.Binding{{Address: a,
@@ -46,7 +46,7 @@ func TestPairConflictNames(t *testing.T) {
 		if len(p.contested) != i+1 || p.contested[i] != want || p.conflicts != int64(i+1) {
 			t.Errorf("the contested addresses are %+v, without %+v", p.contested, want)
 		}
-		if got := e.table.slots[a].lease; got.state != dhcpdata.Leased || holderText(got).MAC != c.keeps {
+		if got := e.table.lease(a); got.state != dhcpdata.Leased || holderText(got).MAC != c.keeps {
 			t.Errorf("%s has the address, not %s", holderText(got).MAC, c.keeps)
 		}
 	}

@@ -25,8 +25,9 @@ func TestPairLargeRange(t *testing.T) {
 	given := func() (n int) {
 		two.engine.mu.Lock()
 		defer two.engine.mu.Unlock()
-		for a, s := range two.engine.table.slots {
-			if r := recordOf(s.lease, a, dhcppair.Secondary); a.Is4() && dhcppair.BaseOwner(a) == dhcppair.Primary && r.Owner == dhcppair.Secondary {
+		for l := range two.engine.table.all {
+			a := l.address
+			if r := recordOf(l, a, dhcppair.Secondary); a.Is4() && dhcppair.BaseOwner(a) == dhcppair.Primary && r.Owner == dhcppair.Secondary {
 				n++
 			}
 		}

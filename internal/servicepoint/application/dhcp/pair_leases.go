@@ -44,7 +44,7 @@ func (v pairedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
 		l.State = dhcpdata.Free
 		return l, ok
 	case r.IsHeld() && l.State == dhcpdata.Free:
-		if l.State = dhcpdata.Leased; v.slots[a].lease.state == dhcpdata.Abandoned {
+		if l.State = dhcpdata.Leased; v.table.lease(a).state == dhcpdata.Abandoned {
 			l.State = dhcpdata.Abandoned
 		}
 		return l, ok

@@ -380,9 +380,9 @@ func (p *pairLab) stored(i int, at int64) map[string]string {
 		p.t.Fatal(s.failed, s.damaged)
 	}
 	all := map[string]string{}
-	for _, one := range s.engine.table.slots {
-		if one.lease != nil && one.lease.state == dhcpdata.Leased && one.lease.expires > at {
-			all[one.address.String()] = fmt.Sprintf("%x", one.lease.holder.hardware)
+	for l := range s.engine.table.all {
+		if l.state == dhcpdata.Leased && l.expires > at {
+			all[l.address.String()] = fmt.Sprintf("%x", l.holder.hardware)
 		}
 	}
 	if err := s.Close(); err != nil {

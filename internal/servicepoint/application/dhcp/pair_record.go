@@ -86,27 +86,25 @@ func (l *lease) isHeld() bool { return l.pair != nil && l.holder.client != "" &&
 
 // pairedRenewal returns the entry of a renewal of a lease of a pair.
 func pairedRenewal(l *lease) []byte {
-	a := l.address.AsSlice()
-	to := append([]byte{entryPairedRenewal, byte(len(a))}, a...)
+	to := appendAddress([]byte{entryPairedRenewal}, l.address)
 	return l.pair.append(appendNumber(appendNumber(to, l.renewed), l.expires))
 }
 
 // applyPairedRenewal applies the entry of a renewal of a lease of a pair at the start.
 func (e *engine) applyPairedRenewal(text []byte) error {
-	r := &reader{text: text}
+	r := &reader{text: string(text)}
 	a := r.address()
 	renewed, expires := int64(r.number()), int64(r.number())
 	p := r.pairing()
 	if r.err != nil || p == nil || len(r.text) > 0 || !a.IsValid() {
 		return errLease
 	}
-	slot := e.table.slots[a]
-	if slot == nil || slot.lease == nil {
+	l := e.table.lease(a)
+	if l == nil {
 		return nil // its network was forgotten after the checkpoint
 	}
-	l := *slot.lease
 	l.renewed, l.expires, l.pair = renewed, expires, p
-	e.table.set(a, &l)
-	e.renewals.add(&l)
+	e.table.set(a, l)
+	e.renewals.add(l)
 	return nil
 }

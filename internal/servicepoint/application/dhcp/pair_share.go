@@ -141,16 +141,12 @@ func (p *pair) examine(network, pool int64, next uint64, fn func(a netip.Addr, s
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.content.Load().compiled.Shared(network, pool, next, shareStep, func(a netip.Addr) {
-		s := e.table.slots[a]
-		var l *lease
-		if s != nil {
-			l = s.lease
-		}
+		l := e.table.lease(a)
 		switch r := p.recordOf(l, a); {
 		case r.IsHeld() || l != nil && l.state != dhcpdata.Free:
 		case r.Owner != p.side():
 			fn(a, r.Owner)
-		case s == nil || s.offer == nil:
+		case e.table.offers.addresses[a] == nil:
 			fn(a, r.Owner)
 		}
 	})
@@ -165,7 +161,7 @@ func (p *pair) give(all []netip.Addr) {
 		var x dhcppair.Effects
 		for _, a := range all[:n] {
 			r := p.Record(a)
-			if s := p.e.table.slots[a]; p.machine.IsNormal() && p.machine.CanGive(r, now) && (s == nil || s.offer == nil) {
+			if p.machine.IsNormal() && p.machine.CanGive(r, now) && p.e.table.offers.addresses[a] == nil {
 				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Give(r)})
 				p.machine.Mark(a)
 			}
@@ -192,20 +188,20 @@ func (p *pair) reclaim(now int64) {
 		}
 	}
 	var x dhcppair.Effects
-	for a, s := range p.e.table.slots {
+	for l := range p.e.table.all {
 		if len(x.Changes) >= reclaimStep {
 			break
 		}
-		if s.lease == nil || !p.networks[s.lease.network] {
+		if !p.networks[l.network] {
 			continue
 		}
-		r := p.recordOf(s.lease, a)
+		r := p.recordOf(l, l.address)
 		if r.Owner == p.side() && !r.IsHeld() || !p.machine.Reclaims(r, now) ||
-			p.e.content.Load().compiled.IsReserved(a, s.lease.holder.client, s.lease.holder.hardware) {
+			p.e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware)) {
 			continue
 		}
-		x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Reclaim(r), Freed: r.IsHeld()})
-		p.machine.Mark(a)
+		x.Changes = append(x.Changes, dhcppair.Change{Address: l.address, Record: p.machine.Reclaim(r), Freed: r.IsHeld()})
+		p.machine.Mark(l.address)
 	}
 	p.follow(x)
 }

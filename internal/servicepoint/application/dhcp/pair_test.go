@@ -106,7 +106,7 @@ func (m *pairMember) state() string {
 	return ""
 }
 
-// agrees waits until the pair is normal and nothing is pending.
+// agree waits until the pair is normal and nothing is pending.
 func agree(t *testing.T, one, two *pairMember) {
 	t.Helper()
 	waitFor(t, func() bool {
@@ -124,9 +124,9 @@ func differences(one, two *pairMember) (all []string) {
 	leases := [2]map[netip.Addr]string{{}, {}}
 	for i, m := range []*pairMember{one, two} {
 		m.engine.mu.Lock()
-		for a, s := range m.engine.table.slots {
-			if s.lease != nil && s.lease.state == dhcpdata.Leased {
-				leases[i][a] = s.lease.holder.client
+		for l := range m.engine.table.all {
+			if l.state == dhcpdata.Leased {
+				leases[i][l.address] = l.holder.client
 			}
 		}
 		m.engine.mu.Unlock()

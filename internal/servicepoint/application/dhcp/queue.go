@@ -109,7 +109,7 @@ func (e *engine) commitGroup(group []commit) {
 	e.mu.Lock()
 	for _, c := range group {
 		for _, l := range c.leases {
-			l.unstored = false
+			e.table.stored(l)
 		}
 	}
 	e.mu.Unlock()

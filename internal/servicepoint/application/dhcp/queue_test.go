@@ -394,7 +394,7 @@ func TestLateOrder(t *testing.T) {
 		return dhcpdata.Order{ID: id, Address: netip.MustParseAddr("10.0.1.0"), Action: dhcpdata.EndLease, Start: start}
 	}
 	e.mu.Lock()
-	start := e.table.slots[netip.MustParseAddr("10.0.1.0")].lease.start
+	start := e.table.lease(netip.MustParseAddr("10.0.1.0")).start
 	e.mu.Unlock()
 	take(t, e, units(t, noPing, order(77, start-100)))
 	if l, _ := e.stateOf("10.0.1.0"); l.Ended {
@@ -427,7 +427,7 @@ func TestEndOfInfiniteLease(t *testing.T) {
 		t.Errorf("the ended lease blocks its address for %d s", rest)
 	}
 	e.mu.Lock()
-	if s := e.table.slots[l.Address]; s.heap < 0 {
+	if e.table.slots.slot(e.table.slots.find(l.Address)).place == 0 {
 		t.Error("the ended lease does not expire")
 	}
 	e.mu.Unlock()

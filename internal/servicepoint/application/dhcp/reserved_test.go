@@ -24,9 +24,9 @@ func TestReservedLeasesOfRange(t *testing.T) {
 	}
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
-	for a, slot := range s.engine.table.slots {
-		if slot.lease.pool != 8 {
-			t.Errorf("the lease of %s has the range %d", a, slot.lease.pool)
+	for l := range s.engine.table.all {
+		if l.pool != 8 {
+			t.Errorf("the lease of %s has the range %d", l.address, l.pool)
 		}
 	}
 	if used := s.engine.table.Used(8); used != 1 {

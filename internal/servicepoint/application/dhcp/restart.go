@@ -23,8 +23,8 @@ func (a anchor) entry(shift int64) []byte {
 
 // applyClock applies an entry of an anchor at the start.
 func (e *engine) applyClock(text []byte) error {
-	r := &reader{text: text}
-	e.anchor = anchor{boot: string(r.bytes()), up: int64(r.number()), clock: int64(r.number())}
+	r := &reader{text: string(text)}
+	e.anchor = anchor{boot: r.octets(), up: int64(r.number()), clock: int64(r.number())}
 	if shift := int64(r.number()); r.err == nil && shift != 0 {
 		e.shiftLeases(shift)
 	}
@@ -71,10 +71,8 @@ func (e *engine) startClock(t times) {
 
 // latest returns the time of the last change of a lease.
 func (e *engine) latest() (last int64) {
-	for _, s := range e.table.slots {
-		if l := s.lease; l != nil {
-			last = max(last, l.renewed)
-		}
+	for l := range e.table.all {
+		last = max(last, l.renewed)
 	}
 	return last
 }
@@ -87,13 +85,9 @@ func (e *engine) shiftLeases(seconds int64) {
 		}
 		return max(0, at+seconds)
 	}
-	for a, s := range e.table.slots {
-		if s.lease == nil {
-			continue
-		}
-		l := *s.lease
+	for l := range e.table.all {
 		l.start, l.renewed, l.expires = move(l.start), move(l.renewed), move(l.expires)
-		e.table.set(a, &l)
+		e.table.set(l.address, l)
 	}
 	for _, all := range e.renewals {
 		for a, expires := range all {
@@ -112,8 +106,8 @@ const (
 // as long as the longest lease that it contains.
 func (e *engine) suspect() {
 	longest := int64(minSuspicion)
-	for _, s := range e.table.slots {
-		if l := s.lease; l != nil && l.expires < dhcpdata.InfiniteTime {
+	for l := range e.table.all {
+		if l.expires < dhcpdata.InfiniteTime {
 			longest = max(longest, l.expires-l.renewed)
 		}
 	}

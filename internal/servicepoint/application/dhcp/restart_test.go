@@ -43,7 +43,7 @@ func TestClockAcrossRestarts(t *testing.T) {
 		replies := make(chan *dhcpdata.Decision, 1)
 		askEngine(t, e, 1, "10.0.1.5", replies)
 		<-replies
-		rest := func() int64 { return e.table.slots[netip.MustParseAddr("10.0.1.5")].lease.expires - e.clock.now() }
+		rest := func() int64 { return e.table.lease(netip.MustParseAddr("10.0.1.5")).expires - e.clock.now() }
 		if got := rest(); got < 3598 || got > 3600 {
 			t.Fatalf("%s: the rest of a new lease is %d", name, got)
 		}

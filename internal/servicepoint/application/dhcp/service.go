@@ -57,8 +57,8 @@ type service struct {
 }
 
 var (
-	_ application.Contented    = (*service)(nil)
-	_ application.RecordSource = (*service)(nil)
+	_ application.ContentServer = (*service)(nil)
+	_ application.RecordSource  = (*service)(nil)
 )
 
 // watchInterval is the time between two examinations of the interfaces.
@@ -109,7 +109,7 @@ func (s *service) open(dir string) error {
 		s.log.Error("lease journal damaged", "error", s.damaged)
 	}
 	s.engine.id = id
-	s.log.Info("leases read", "addresses", len(s.engine.table.slots), "millis", time.Since(started).Milliseconds())
+	s.log.Info("leases read", "addresses", s.engine.table.slots.used, "millis", time.Since(started).Milliseconds())
 	s.reports = newReports(s.engine, id)
 	return nil
 }
@@ -234,7 +234,7 @@ func (s *service) choosePrimary() {
 	}
 }
 
-// Content implements application.Contented.
+// Content implements application.ContentServer.
 func (s *service) Content() string {
 	if s.engine == nil {
 		return ""
@@ -242,7 +242,7 @@ func (s *service) Content() string {
 	return s.engine.revision()
 }
 
-// TakeContent implements application.Contented.
+// TakeContent implements application.ContentServer.
 func (s *service) TakeContent(streams io.Reader) error {
 	if s.engine == nil {
 		return s.failed

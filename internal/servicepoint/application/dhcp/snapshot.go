@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"net/netip"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -44,23 +43,13 @@ type snapshotWriter struct {
 // writeSnapshot stores a list of all leases for the manager in the journal, and waits until it is on the disk. Each part contains the
 // leases as they are when it is queued: changes of them are before or after it in the queue and in the journal.
 func (e *engine) writeSnapshot(requested int64) error {
-	e.mu.Lock()
-	addresses := make([]netip.Addr, 0, len(e.table.slots))
-	for a := range e.table.slots {
-		addresses = append(addresses, a)
-	}
-	e.mu.Unlock()
 	failures := e.journal.failures.Load()
 	w := &snapshotWriter{e: e}
 	w.part.ID, w.part.Requested = rand.Uint64(), requested //nolint:gosec // it tells lists apart
-	for {
-		n := min(snapshotStep, len(addresses))
-		done, err := w.queue(addresses[:n], n == len(addresses))
-		if err != nil {
+	for next := slotID(1); next != 0; {
+		var err error
+		if next, err = w.queue(next); err != nil {
 			return err
-		}
-		if addresses = addresses[done:]; w.part.Last {
-			break
 		}
 	}
 	if err := e.flush(); err != nil {
@@ -72,21 +61,21 @@ func (e *engine) writeSnapshot(requested int64) error {
 	return nil
 }
 
-// queue queues a part with the leases of the first addresses, and returns their number. last means that no addresses follow these. While
-// too many changes wait for the disk, it waits as well.
-func (w *snapshotWriter) queue(addresses []netip.Addr, last bool) (done int, err error) {
+// queue queues a part with the leases from a slot on, and returns the slot to go on with, 0 after the last part. While too many changes
+// wait for the disk, it waits as well.
+func (w *snapshotWriter) queue(from slotID) (next slotID, err error) {
 	e := w.e
 	e.mu.Lock()
 	if len(e.commits) > maxCommits/2 {
 		e.mu.Unlock()
-		return 0, e.flush()
+		return from, e.flush()
 	}
 	defer e.mu.Unlock()
-	if done, err = w.collect(addresses, e.clock.now()); err != nil {
+	if next, err = w.collect(from, e.clock.now()); err != nil {
 		return 0, err
 	}
-	if w.part.Last = last && done == len(addresses); len(w.part.Leases) == 0 && !w.part.Last {
-		return done, nil
+	if w.part.Last = next == 0; len(w.part.Leases) == 0 && !w.part.Last {
+		return next, nil
 	}
 	entry, err := snapshotEntry(w.part)
 	if err != nil {
@@ -94,30 +83,30 @@ func (w *snapshotWriter) queue(addresses []netip.Addr, last bool) (done int, err
 	}
 	e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) // there is room in the queue, see above
 	w.part.Part++
-	return done, nil
+	return next, nil
 }
 
-// collect puts the leases of the first addresses in the part, up to its maximum size, and returns the number of these addresses. The caller
-// holds the lock of the engine.
-func (w *snapshotWriter) collect(addresses []netip.Addr, now int64) (done int, err error) {
+// collect puts the leases from a slot on in the part, up to its maximum size, and returns the slot to go on with. The caller holds the lock
+// of the engine.
+func (w *snapshotWriter) collect(from slotID, now int64) (next slotID, err error) {
 	size := 0
 	w.part.Leases = []dhcplease.Lease{}
-	for i, a := range addresses {
-		s := w.e.table.slots[a]
-		if s == nil || s.lease == nil || s.lease.state == dhcpdata.Free || s.lease.ended || s.lease.expires <= now {
-			continue
+	next = w.e.table.scan(from, snapshotStep, func(l *lease) bool {
+		if l.state == dhcpdata.Free || l.ended || l.expires <= now {
+			return true
 		}
-		one := s.lease.report()
-		text, err := json.Marshal(one)
-		if err != nil {
-			return 0, err
+		one := l.report()
+		var text []byte
+		if text, err = json.Marshal(one); err != nil {
+			return false
 		}
 		if size += len(text) + 1; size > dhcplease.MaxSnapshotPart && len(w.part.Leases) > 0 {
-			return i, nil
+			return false
 		}
 		w.part.Leases = append(w.part.Leases, one)
-	}
-	return len(addresses), nil
+		return true
+	})
+	return next, err
 }
 
 // snapshotEntry returns the entry of a part of a snapshot.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"portolan/internal/wire/dhcpdata"
@@ -34,8 +35,8 @@ func snapshotEngine(t *testing.T, dir string) *engine {
 // longLease stores a lease of a client with the longest identifiers.
 func longLease(e *engine, a netip.Addr) {
 	now := e.clock.now()
-	long := bytes.Repeat([]byte{200}, 255)
-	h := &holder{client: "c" + a.String(), hardware: []byte{9, 9, 9, 0, 0, 1}, clientID: long, vendor: long, parameters: long}
+	long := strings.Repeat("\xc8", 255)
+	h := &holder{client: "c" + a.String(), hardware: "\t\t\t\x00\x00\x01", clientID: long, vendor: long, parameters: long}
 	e.change(nil, &lease{network: 7, pool: 8, address: a, state: dhcpdata.Leased, start: now, renewed: now, expires: now + 1000, holder: h},
 		dhcplease.Begin, 0)
 }
@@ -59,7 +60,7 @@ func TestSnapshotParts(t *testing.T) {
 	deliver(t, func(text []byte) error { return e.takeContent(bytes.NewReader(text)) }, content)
 	for _, a := range all[:n/2] {
 		e.mu.Lock()
-		l := e.table.slots[a].lease
+		l := e.table.lease(a)
 		e.change(l, freed(l, e.clock.now()), dhcplease.Release, 0)
 		e.mu.Unlock()
 	}

@@ -4,10 +4,7 @@ import "net/netip"
 
 // unstored returns the lease of an address if it waits for the disk, otherwise nil. The caller holds mu.
 func (e *engine) unstored(a netip.Addr) *lease {
-	if s := e.table.slots[a]; s != nil && s.lease != nil && s.lease.unstored {
-		return s.lease
-	}
-	return nil
+	return e.table.unstored[a]
 }
 
 // wait calls send when a lease is on the disk. It returns the reason if it cannot. The caller holds mu.

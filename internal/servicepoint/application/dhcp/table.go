@@ -1,8 +1,6 @@
 package dhcp
 
 import (
-	"container/heap"
-	"container/list"
 	"net/netip"
 	"slices"
 
@@ -12,12 +10,12 @@ import (
 // table contains the leases and offers in memory, with their indexes. The caller holds the lock of the server. It implements
 // dhcpdata.Leases.
 type table struct {
-	now    func() int64
-	slots  map[netip.Addr]*slot
-	expiry expiryHeap
-	// clients and hardware contain the slots by dhcpdata.Identity and by hardware address.
-	clients  map[string][]*slot
-	hardware map[string][]*slot
+	now   func() int64
+	slots slots
+	ends  ends
+	// unstored are the leases that are not on the disk yet: commitGroup changes them.
+	unstored map[netip.Addr]*lease
+	changes  uint32 // the last version
 	pools    map[int64]*poolState
 	members  map[int64]int
 	offers   offers
@@ -25,22 +23,21 @@ type table struct {
 	owns func(l *lease) bool
 }
 
-// slot is an address. lease is nil for one that was offered and never leased.
-type slot struct {
-	address netip.Addr
-	lease   *lease
-	offer   *offer
-	heap    int           // the position in the expiry heap; -1 if it is not in it
-	free    *list.Element // the position in the list of free or abandoned addresses of the range
-	in      *list.List
-}
+// listKind is a list of a range.
+type listKind uint8
+
+// The lists of a range: addresses that were leased before, the one that has been free for longest first, and abandoned ones.
+const (
+	inNone listKind = iota
+	inFree
+	inAbandoned
+)
 
 // poolState is the state of a range.
 type poolState struct {
-	// free contains the addresses that were leased before, the one that has been free for longest first. abandoned contains the abandoned
-	// ones. returned contains addresses that were offered and never leased.
-	free, abandoned list.List
-	returned        []netip.Addr
+	// lists are the lists by their kind. returned contains addresses that were offered and never leased.
+	lists    [inAbandoned + 1]slotList
+	returned []netip.Addr
 	// cursor is the first address that was never leased or offered.
 	cursor netip.Addr
 	used   uint64
@@ -52,8 +49,10 @@ type poolState struct {
 }
 
 func newTable(now func() int64) *table {
-	return &table{now: now, slots: map[netip.Addr]*slot{}, clients: map[string][]*slot{}, hardware: map[string][]*slot{},
-		pools: map[int64]*poolState{}, members: map[int64]int{}, offers: newOffers(), owns: func(*lease) bool { return true }}
+	t := &table{now: now, slots: newSlots(), unstored: map[netip.Addr]*lease{}, pools: map[int64]*poolState{}, members: map[int64]int{},
+		offers: newOffers(), owns: func(*lease) bool { return true }}
+	t.ends.slots = &t.slots
+	return t
 }
 
 func (t *table) pool(id int64) *poolState {
@@ -65,85 +64,165 @@ func (t *table) pool(id int64) *poolState {
 	return p
 }
 
-func (t *table) slot(a netip.Addr) *slot {
-	s := t.slots[a]
-	if s == nil {
-		s = &slot{address: a, heap: -1}
-		t.slots[a] = s
+// lease returns the lease of an address; nil if it was never leased.
+func (t *table) lease(a netip.Addr) *lease {
+	if l := t.unstored[a]; l != nil {
+		return l
 	}
-	return s
+	id := t.slots.find(a)
+	if id == 0 {
+		return nil
+	}
+	both := &struct {
+		lease
+		holder
+	}{}
+	t.unpack(id, &both.lease, &both.holder)
+	return &both.lease
+}
+
+// unpack sets a lease and its holder to those of a slot.
+func (t *table) unpack(id slotID, l *lease, h *holder) {
+	s := t.slots.slot(id)
+	s.unpackTo(l, h)
+	l.expires, l.version = s.expires, s.version
+	l.unstored = t.unstored[l.address] != nil
+}
+
+// all is an iterator over the leases, which can be changed meanwhile. A lease is valid until the next one: see scan.
+func (t *table) all(yield func(l *lease) bool) { t.scan(1, int(t.slots.end), yield) }
+
+// scan calls fn for the leases of the next n slots. It returns the slot to go on with, 0 after the last one. If fn returns false, it goes
+// on with the same lease. A lease is valid until fn returns.
+func (t *table) scan(from slotID, n int, fn func(l *lease) bool) (next slotID) {
+	var l lease
+	var h holder
+	for id := from; id < t.slots.end; id++ {
+		if n--; n < 0 {
+			return id
+		}
+		if t.slots.slot(id).text == "" {
+			continue
+		}
+		if t.unpack(id, &l, &h); !fn(&l) {
+			return id
+		}
+	}
+	return 0
 }
 
 // set replaces the lease of an address; l is nil to forget the address.
 func (t *table) set(a netip.Addr, l *lease) {
-	s := t.slot(a)
-	if s.lease != nil {
-		t.unlink(s)
+	if l != nil {
+		t.changes++
+		l.version = t.changes
 	}
-	before := s.lease
-	if s.lease = l; l != nil {
-		t.link(s)
-		return
-	}
-	if before != nil {
-		t.pool(before.pool).exhausted = false
-	}
-	if s.offer == nil {
-		delete(t.slots, a)
+	t.put(a, l)
+}
+
+// restore takes a change back, unless another one has followed.
+func (t *table) restore(after, before *lease) {
+	if id := t.slots.find(after.address); id != 0 && t.slots.slot(id).version == after.version {
+		t.put(after.address, before)
 	}
 }
 
-// unlink removes a slot from the indexes of its lease.
-func (t *table) unlink(s *slot) {
-	l := s.lease
-	removeSlot(t.clients, l.holder.client, s)
-	removeSlot(t.hardware, string(l.holder.hardware), s)
-	if s.heap >= 0 {
-		heap.Remove(&t.expiry, s.heap)
+// put replaces the lease of an address by one with a version.
+func (t *table) put(a netip.Addr, l *lease) {
+	id := t.slots.find(a)
+	if id != 0 {
+		var before lease
+		var h holder
+		t.unpack(id, &before, &h)
+		t.unlink(id, &before)
+		if l == nil {
+			t.slots.addresses.remove(t.slots.hashes.ofAddress(a), id)
+			t.slots.release(id)
+			t.pool(before.pool).exhausted = false
+		}
 	}
-	if s.free != nil {
-		s.in.Remove(s.free)
-		s.free, s.in = nil, nil
+	delete(t.unstored, a)
+	if l == nil {
+		return
 	}
+	if id == 0 {
+		id = t.slots.allocate()
+		t.slots.addresses.add(t.slots.hashes.ofAddress(a), id)
+	}
+	s := t.slots.slot(id)
+	s.packed, s.expires, s.version = t.slots.packer.pack(l), l.expires, l.version
+	if l.unstored {
+		t.unstored[a] = l
+	}
+	t.link(id, l)
+}
+
+// stored marks a lease as one that is on the disk.
+func (t *table) stored(l *lease) {
+	if l.unstored = false; t.unstored[l.address] == l {
+		delete(t.unstored, l.address)
+	}
+}
+
+// relink puts the leases of networks in the lists that they belong to.
+func (t *table) relink(networks map[int64]bool) {
+	for l := range t.all {
+		if networks[l.network] {
+			id := t.slots.find(l.address)
+			t.unlink(id, l)
+			t.link(id, l)
+		}
+	}
+}
+
+// unlink removes a slot from the indexes of its lease, except that of addresses.
+func (t *table) unlink(id slotID, l *lease) {
+	t.slots.unlink(id, l.holder)
+	t.ends.remove(id)
+	t.unlist(id, l.pool)
 	if l.state == dhcpdata.Leased {
 		t.count(l, -1)
 	}
 }
 
-// link adds a slot to the indexes of its lease.
-func (t *table) link(s *slot) {
-	l := s.lease
-	t.clients[l.holder.client] = append(t.clients[l.holder.client], s)
-	t.hardware[string(l.holder.hardware)] = append(t.hardware[string(l.holder.hardware)], s)
-	if l.state == dhcpdata.Leased {
-		t.count(l, 1)
-	}
-	if s.offer == nil {
-		t.list(s, false)
-	}
-	if (l.state != dhcpdata.Free || l.isHeld()) && l.expires < dhcpdata.InfiniteTime {
-		heap.Push(&t.expiry, s)
+// unlist removes a slot from the list of its range that contains it, if there is one.
+func (t *table) unlist(id slotID, pool int64) {
+	if s := t.slots.slot(id); s.list != inNone {
+		t.slots.cut(&t.pool(pool).lists[s.list], id)
+		s.list = inNone
 	}
 }
 
-// list adds a slot to the list of free or abandoned addresses of its range, at the front or at the back. The slot has no offer.
-func (t *table) list(s *slot, front bool) {
-	p := t.pool(s.lease.pool)
-	switch s.lease.state {
+// link adds a slot to the indexes of its lease, except that of addresses.
+func (t *table) link(id slotID, l *lease) {
+	t.slots.link(id, l.holder)
+	if l.state == dhcpdata.Leased {
+		t.count(l, 1)
+	}
+	if t.offers.addresses[l.address] == nil {
+		t.list(id, l, false)
+	}
+	if (l.state != dhcpdata.Free || l.isHeld()) && l.expires < dhcpdata.InfiniteTime {
+		t.ends.add(id)
+	}
+}
+
+// list adds a slot to the list of free or abandoned addresses of its range, at the front or at the back. The address has no offer.
+func (t *table) list(id slotID, l *lease, front bool) {
+	p, s := t.pool(l.pool), t.slots.slot(id)
+	switch l.state {
 	case dhcpdata.Leased:
 		return
 	case dhcpdata.Abandoned:
-		s.in = &p.abandoned
+		s.list = inAbandoned
 	case dhcpdata.Free, dhcpdata.Offered:
-		if !t.owns(s.lease) {
+		if !t.owns(l) {
 			return
 		}
-		s.in = &p.free
+		s.list = inFree
 	}
 	p.exhausted = false
-	if s.free = s.in.PushBack(s); front {
-		s.in.MoveToFront(s.free)
-	}
+	t.slots.insert(&p.lists[s.list], id, front)
 }
 
 // count changes the number of leases of a range and of classes. A reserved address is not one of those that a range leases.
@@ -156,57 +235,60 @@ func (t *table) count(l *lease, by int) {
 	}
 }
 
-func removeSlot(index map[string][]*slot, key string, s *slot) {
-	all := index[key]
-	if i := slices.Index(all, s); i >= 0 {
-		all = slices.Delete(all, i, i+1)
-	}
-	if len(all) == 0 {
-		delete(index, key)
-		return
-	}
-	index[key] = all
+// eachOf calls fn for the leases of a client. A lease is valid until fn returns.
+func (t *table) eachOf(client string, fn func(l *lease)) {
+	t.eachIn(&t.slots.clients, client, func(l *lease) {
+		if l.holder.client == client {
+			fn(l)
+		}
+	})
 }
+
+// eachIn calls fn for the leases with the hash of a key.
+func (t *table) eachIn(index *index, key string, fn func(l *lease)) {
+	var l lease
+	var h holder
+	index.each(t.slots.hashes.ofText(key), func(id slotID) bool {
+		t.unpack(id, &l, &h)
+		fn(&l)
+		return true
+	})
+}
+
+// known reports whether an address was leased or is offered.
+func (t *table) known(a netip.Addr) bool { return t.offers.addresses[a] != nil || t.slots.find(a) != 0 }
 
 // At implements dhcpdata.Leases.
-func (t *table) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
-	s := t.slots[a]
-	if s == nil {
-		return dhcpdata.LeaseState{}, false
-	}
-	return t.view(s)
-}
+func (t *table) At(a netip.Addr) (dhcpdata.LeaseState, bool) { return t.view(a, t.lease(a)) }
 
-// view returns the state of a slot: an offer counts if the address is not leased.
-func (t *table) view(s *slot) (l dhcpdata.LeaseState, ok bool) {
+// view returns the state of an address: an offer counts if the address is not leased. l may be nil.
+func (t *table) view(a netip.Addr, l *lease) (state dhcpdata.LeaseState, ok bool) {
 	now := t.now()
-	if s.lease != nil {
-		l, ok = s.lease.view(now), true
+	if l != nil {
+		state, ok = l.view(now), true
 	}
-	if s.offer != nil && s.offer.until > now && (!ok || l.State == dhcpdata.Free || l.State == dhcpdata.Abandoned) {
-		o := s.offer
-		return dhcpdata.LeaseState{Network: o.network, Address: s.address, State: dhcpdata.Offered, Client: o.client, Hardware: o.hardware,
+	o := t.offers.addresses[a]
+	if o != nil && o.until > now && (!ok || state.State == dhcpdata.Free || state.State == dhcpdata.Abandoned) {
+		return dhcpdata.LeaseState{Network: o.network, Address: a, State: dhcpdata.Offered, Client: o.client, Hardware: o.hardware,
 			Start: now, Expires: o.until}, true
 	}
-	return l, ok
+	return state, ok
 }
 
 // Of implements dhcpdata.Leases. A lease comes before an offer, and an offer before a former lease.
 func (t *table) Of(network int64, client string) (found dhcpdata.LeaseState, ok bool) {
-	consider := func(s *slot) {
-		l, known := t.view(s)
-		if !known || l.Network != network || l.Client != client {
+	consider := func(a netip.Addr, l *lease) {
+		state, known := t.view(a, l)
+		if !known || state.Network != network || state.Client != client {
 			return
 		}
-		if !ok || rank(l.State) > rank(found.State) || l.State == found.State && l.Start > found.Start {
-			found, ok = l, true
+		if !ok || rank(state.State) > rank(found.State) || state.State == found.State && state.Start > found.Start {
+			found, ok = state, true
 		}
 	}
-	for _, s := range t.clients[client] {
-		consider(s)
-	}
+	t.eachOf(client, func(l *lease) { consider(l.address, l) })
 	if o := t.offers.clients[client]; o != nil {
-		consider(o.slot)
+		consider(o.address, t.lease(o.address))
 	}
 	return found, ok
 }
@@ -226,21 +308,21 @@ func rank(s dhcpdata.State) int {
 
 // OfHardware implements dhcpdata.Leases.
 func (t *table) OfHardware(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
-	for _, s := range t.hardware[string(hardware)] {
-		if l := s.lease.view(t.now()); l.Network == network {
-			all = append(all, l)
+	t.eachIn(&t.slots.hardware, string(hardware), func(l *lease) {
+		if l.network == network && l.holder.hardware == string(hardware) {
+			all = append(all, l.view(t.now()))
 		}
-	}
+	})
 	return all
 }
 
 // Elsewhere implements dhcpdata.Leases.
 func (t *table) Elsewhere(network int64, client string) (all []dhcpdata.LeaseState) {
-	for _, s := range t.clients[client] {
-		if l := s.lease.view(t.now()); l.Network != network {
-			all = append(all, l)
+	t.eachOf(client, func(l *lease) {
+		if l.network != network {
+			all = append(all, l.view(t.now()))
 		}
-	}
+	})
 	return all
 }
 
@@ -250,11 +332,11 @@ func (t *table) Used(pool int64) uint64 { return t.pool(pool).used }
 // Members implements dhcpdata.Leases.
 func (t *table) Members(class int64, without string) int {
 	n := t.members[class]
-	for _, s := range t.clients[without] {
-		if s.lease.state == dhcpdata.Leased && slices.Contains(s.lease.counted, class) {
+	t.eachOf(without, func(l *lease) {
+		if l.state == dhcpdata.Leased && slices.Contains(l.counted, class) {
 			n--
 		}
-	}
+	})
 	return n
 }
 
@@ -265,21 +347,21 @@ func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, 
 		return netip.Addr{}, false
 	}
 	if abandoned {
-		a, ok := t.first(&p.abandoned, ranges, usable)
+		a, ok := t.first(p.lists[inAbandoned], ranges, usable)
 		p.exhausted = !ok
 		return a, ok
 	}
 	for len(p.returned) > 0 {
 		a := p.returned[len(p.returned)-1]
 		p.returned = p.returned[:len(p.returned)-1]
-		if t.slots[a] == nil && inside(ranges, a) && usable(a) {
+		if !t.known(a) && inside(ranges, a) && usable(a) {
 			return a, true
 		}
 	}
 	if a, ok := t.advance(p, ranges, usable); ok {
 		return a, true
 	}
-	return t.first(&p.free, ranges, usable)
+	return t.first(p.lists[inFree], ranges, usable)
 }
 
 // advance moves the cursor to the next address that was never leased or offered. It stays before an address that it returns.
@@ -294,7 +376,7 @@ func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(ne
 			a = p.cursor
 		}
 		for ; i.Contains(a); a = a.Next() {
-			if p.cursor = a; t.slots[a] == nil && usable(a) {
+			if p.cursor = a; !t.known(a) && usable(a) {
 				return a, true
 			}
 		}
@@ -303,12 +385,11 @@ func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(ne
 	return netip.Addr{}, false
 }
 
-// first returns the first address of a list that is usable and not offered.
-func (t *table) first(all *list.List, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
-	for e := all.Front(); e != nil; e = e.Next() {
-		s := e.Value.(*slot)
-		if inside(ranges, s.address) && usable(s.address) {
-			return s.address, true
+// first returns the first address of a list that is usable. The addresses of a list are not offered.
+func (t *table) first(all slotList, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
+	for id := all.first; id != 0; id = t.slots.slot(id).next {
+		if a := t.slots.slot(id).address(); inside(ranges, a) && usable(a) {
+			return a, true
 		}
 	}
 	return netip.Addr{}, false
@@ -336,42 +417,16 @@ func (t *table) resetCursor(pool int64) {
 	}
 }
 
-// expired returns the leases that have expired, at most limit.
+// expired returns the leases that have expired, at most limit. It does not return them again.
 func (t *table) expired(limit int) (all []*lease) {
 	now := t.now()
-	for len(t.expiry) > 0 && len(all) < limit {
-		s := t.expiry[0]
-		if s.lease.expires > now {
+	for len(all) < limit {
+		id := t.ends.first()
+		if id == 0 || t.slots.slot(id).expires > now {
 			break
 		}
-		all = append(all, s.lease)
-		heap.Pop(&t.expiry)
+		all = append(all, t.lease(t.slots.slot(id).address()))
+		t.ends.remove(id)
 	}
 	return all
-}
-
-// expiryHeap orders slots by the expiry of their leases.
-type expiryHeap []*slot
-
-func (h expiryHeap) Len() int           { return len(h) }
-func (h expiryHeap) Less(i, j int) bool { return h[i].lease.expires < h[j].lease.expires }
-func (h expiryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].heap, h[j].heap = i, j
-}
-
-// Push implements heap.Interface.
-func (h *expiryHeap) Push(x any) {
-	s := x.(*slot)
-	s.heap = len(*h)
-	*h = append(*h, s)
-}
-
-// Pop implements heap.Interface.
-func (h *expiryHeap) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	s.heap, (*h)[last] = -1, nil
-	*h = (*h)[:last]
-	return s
 }

@@ -49,9 +49,8 @@ func (e *engine) moveLeases(before, after *dhcpdata.Content, networks []int64) {
 		gained[id] = all
 		total = max(total, total+count, count) // a sum beyond the largest number is not smaller
 	}
-	move := func(s *slot) {
-		l := s.lease
-		if l == nil || l.unstored || gained[l.network] == nil { // an unstored lease moves when it is renewed
+	move := func(l *lease) {
+		if l.unstored || gained[l.network] == nil { // an unstored lease moves when it is renewed
 			return
 		}
 		if pool := after.PoolAt(l.network, l.address); pool != l.pool && pool != 0 {
@@ -60,17 +59,17 @@ func (e *engine) moveLeases(before, after *dhcpdata.Content, networks []int64) {
 			e.table.set(l.address, &moved)
 		}
 	}
-	if total > uint64(len(e.table.slots)) {
-		for _, s := range e.table.slots {
-			move(s)
+	if total > uint64(e.table.slots.used) {
+		for l := range e.table.all {
+			move(l)
 		}
 		return
 	}
 	for _, all := range gained {
 		for _, i := range all {
 			for a := i.First; i.Contains(a); a = a.Next() {
-				if s := e.table.slots[a]; s != nil {
-					move(s)
+				if l := e.table.lease(a); l != nil {
+					move(l)
 				}
 			}
 		}
@@ -113,19 +112,19 @@ const endedSeconds = 86400
 // perform performs an order. The caller holds mu.
 func (e *engine) perform(network int64, o dhcpdata.Order) {
 	now := e.clock.now()
-	s := e.table.slots[o.Address]
+	before := e.table.lease(o.Address)
 	switch {
-	case s == nil || s.lease == nil || s.lease.expires <= now:
-	case o.Start != 0 && o.Action == dhcpdata.EndLease && s.lease.start != o.Start: // the lease that the operator saw has ended
-	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
-		l := *s.lease
+	case before == nil || before.expires <= now:
+	case o.Start != 0 && o.Action == dhcpdata.EndLease && before.start != o.Start: // the lease that the operator saw has ended
+	case o.Action == dhcpdata.EndLease && before.state == dhcpdata.Leased && !before.ended:
+		l := *before
 		if l.ended = true; l.expires == dhcpdata.InfiniteTime { // the client knows no end
 			l.expires = now + endedSeconds
 		}
-		e.change(s.lease, &l, dhcplease.End, o.ID)
+		e.change(before, &l, dhcplease.End, o.ID)
 		return
-	case o.Action == dhcpdata.ClearAddress && s.lease.state == dhcpdata.Abandoned:
-		e.change(s.lease, freed(s.lease, now), dhcplease.Clear, o.ID)
+	case o.Action == dhcpdata.ClearAddress && before.state == dhcpdata.Abandoned:
+		e.change(before, freed(before, now), dhcplease.Clear, o.ID)
 		return
 	}
 	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}

@@ -138,17 +138,14 @@ func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpd
 		renewed: c.Start, expires: c.Expires, holder: holderOf6(r, d, c), names: c.Names,
 		unstored: true}
 	p.leases = append(p.leases, l)
-	var before *lease
-	if s := e.table.slots[c.Address]; s != nil {
-		before = s.lease
-	}
+	before := e.table.lease(c.Address)
 	e.keepNames(before, l)
 	e.pairGrant(before, l, c.Wanted)
 	entry, renews := e.entryOf(before, l)
 	p.renews = renews && (p.renews || len(p.entries) == 0)
 	p.entries = append(p.entries, entry)
 	p.named = append(p.named, e.takeNames(before, l)...)
-	p.undo = append(p.undo, func() { e.restore(l, before) }, e.keepRenewal(l))
+	p.undo = append(p.undo, func() { e.table.restore(l, before) }, e.keepRenewal(l))
 	e.table.set(l.address, l)
 	e.table.withdraw(c.Client)
 	if e.renewals.forget(l); entry[0] == entryRenewal || entry[0] == entryPairedRenewal {
@@ -159,12 +156,8 @@ func (e *engine) lease6(p *pending6, r *request6, d *dhcpdata.Decision6, c dhcpd
 // end6 ends the lease of an address or prefix, or abandons a declined address.
 func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	e.table.withdraw(c.Client)
-	s := e.table.slots[c.Address]
+	before := e.table.lease(c.Address)
 	now := e.clock.now()
-	var before *lease
-	if s != nil {
-		before = s.lease
-	}
 	var after *lease
 	kind := dhcplease.Release
 	switch {
@@ -181,10 +174,11 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 		}
 	}
 	p.renews = false
+	p.leases = append(p.leases, after)
 	e.pairEnd(before, after)
 	p.entries = append(p.entries, event(kind, now, 0, after))
 	p.named = append(p.named, e.named(before, after)...)
-	p.undo = append(p.undo, func() { e.restore(after, before) }, e.keepRenewal(after))
+	p.undo = append(p.undo, func() { e.table.restore(after, before) }, e.keepRenewal(after))
 	e.table.set(c.Address, after)
 	e.renewals.forget(after)
 }
@@ -199,12 +193,11 @@ const (
 
 // holderOf6 returns the client of a message. It copies the octets, because the packet is used again.
 func holderOf6(r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) *holder {
-	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
-	h := &holder{client: c.Client, hardwareType: uint8(min(d.HardwareType, 255)), hardware: copied(d.Hardware, 16), hostName: d.HostName,
+	h := &holder{client: c.Client, hardwareType: uint8(min(d.HardwareType, 255)), hardware: octetsOf(d.Hardware, 16), hostName: d.HostName,
 		relayAddress: relayOf6(r)}
 	add := func(code byte, data []byte) {
-		data = copied(data, 128)
-		h.relay = append(append(h.relay, code, byte(len(data))), data...)
+		value := octetsOf(data, 128)
+		h.relay += string([]byte{code, byte(len(value))}) + value
 	}
 	if relays := r.facts.Message.Relays; len(relays) > 0 {
 		inner := relays[len(relays)-1].Options
@@ -223,7 +216,7 @@ func holderOf6(r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) *holder {
 		add(stored6PrefixLength, []byte{byte(c.PrefixLength)})
 	}
 	if data, ok := r.facts.Message.Options.Find(vendorClass6); ok && len(data) > 6 {
-		h.vendor = copied(data[6:], 255) // after the enterprise number and the length of the first class
+		h.vendor = octetsOf(data[6:], 255) // after the enterprise number and the length of the first class
 	}
 	return h
 }
@@ -238,10 +231,10 @@ func describe6(h *holder, out *dhcplease.Lease) {
 		out.IAID = binary.BigEndian.Uint32([]byte(h.client[iaidAt:duidAt]))
 		out.DUID = hex.EncodeToString([]byte(h.client[duidAt:]))
 	}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6InterfaceID); ok {
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6InterfaceID); ok {
 		out.InterfaceID = hex.EncodeToString(data)
 	}
-	if data, ok := dhcpdata.SubOption(h.relay, stored6PrefixLength); ok && len(data) == 1 {
+	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6PrefixLength); ok && len(data) == 1 {
 		out.PrefixLength = int(data[0])
 	}
 }

@@ -94,7 +94,7 @@ func (e *engine) probe6(r *request6, d *dhcpdata.Decision6, all []netip.Addr, pr
 			}
 		}
 		for _, c := range d.Changes {
-			if s := e.table.slots[c.Address]; answered[c.Address] && (s == nil || s.lease == nil || s.lease.view(now).State != dhcpdata.Leased) {
+			if l := e.table.lease(c.Address); answered[c.Address] && (l == nil || l.view(now).State != dhcpdata.Leased) {
 				e.table.withdraw(c.Client)
 				e.abandon6(c, now)
 			}
@@ -114,10 +114,6 @@ func (e *engine) probe6(r *request6, d *dhcpdata.Decision6, all []netip.Addr, pr
 func (e *engine) abandon6(c dhcpdata.Change6, now int64) {
 	l := &lease{network: c.Network, pool: c.Pool, address: c.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
 		expires: now + endedSeconds, holder: &holder{}}
-	var before *lease
-	if s := e.table.slots[c.Address]; s != nil {
-		before = s.lease
-	}
-	e.change(before, l, dhcplease.Abandon, 0)
+	e.change(e.table.lease(c.Address), l, dhcplease.Abandon, 0)
 	e.log.Warn("address without a lease answered", "address", c.Address, "network", c.Network)
 }

@@ -41,7 +41,7 @@ func TestDamagedLeases6(t *testing.T) {
 	first := probed[0]
 	mu.Unlock()
 	s.engine.mu.Lock()
-	if slot := s.engine.table.slots[first]; slot == nil || slot.lease == nil || slot.lease.state != dhcpdata.Abandoned {
+	if l := s.engine.table.lease(first); l == nil || l.state != dhcpdata.Abandoned {
 		t.Errorf("%s, which answered, is not abandoned", first)
 	}
 	s.engine.mu.Unlock()

@@ -312,9 +312,7 @@ func TestStored6(t *testing.T) {
 		t.Errorf("a full disk gives %x", got)
 	}
 	e.mu.Lock()
-	if len(e.table.clients[dhcpdata.Identity6(false, 1, duidOf(2))]) > 0 {
-		t.Error("the lease is in memory")
-	}
+	e.table.eachOf(dhcpdata.Identity6(false, 1, duidOf(2)), func(l *lease) { t.Errorf("the lease of %s is in memory", l.address) })
 	e.mu.Unlock()
 	if got := ask(1, 3); got != nil { // no offer of what cannot be leased
 		t.Errorf("a full disk offers %x", got)
@@ -344,11 +342,11 @@ func TestForget6(t *testing.T) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.table.slots[old] != nil {
+	if e.table.lease(old) != nil {
 		t.Error("the former lease is kept")
 	}
 	for _, a := range kept {
-		if e.table.slots[a] == nil {
+		if e.table.lease(a) == nil {
 			t.Errorf("%s is forgotten", a)
 		}
 	}

@@ -91,7 +91,7 @@ func provides(engine string) []checkin.Capability {
 
 // Kind returns the application.
 func Kind() application.Kind {
-	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", Contented: true, Fill: application.FillKey,
+	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", ServesContent: true, Fill: application.FillKey,
 		Provides: provides,
 		Hide:     func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
 		Check:    func(text json.RawMessage) error { _, err := read(text); return err },

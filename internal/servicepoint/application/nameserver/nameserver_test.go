@@ -32,7 +32,7 @@ type given struct {
 	primaries     []netip.Addr
 }
 
-// records returns the records of a zone, the SOA first.
+// entries returns the records of a zone, the SOA first.
 func (g given) entries(t testing.TB) (all []zonedata.Entry) {
 	t.Helper()
 	p := dns.NewZoneParser(strings.NewReader(g.records), g.name, "")

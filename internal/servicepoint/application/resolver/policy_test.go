@@ -300,7 +300,7 @@ func TestRolesThatForward(t *testing.T) {
 	}
 	check("nothing is said any more", "a.test.", "NOERROR 192.0.2.1")
 	var nothing bytes.Buffer
-	if err := zonedata.WriteNothing(&nothing); err != nil {
+	if err := zonedata.WriteEmpty(&nothing); err != nil {
 		t.Fatal(err)
 	}
 	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.Nothing() {

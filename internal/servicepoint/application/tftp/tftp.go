@@ -47,7 +47,7 @@ const (
 
 // Kind returns the application.
 func Kind() application.Kind {
-	return application.Kind{Name: checkin.FileServer, Program: checkin.Program{Version: "1.0.0", Contented: true,
+	return application.Kind{Name: checkin.FileServer, Program: checkin.Program{Version: "1.0.0", ServesContent: true,
 		Provides: func(string) []checkin.Capability { return []checkin.Capability{checkin.ServesFiles} },
 		Check:    func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {

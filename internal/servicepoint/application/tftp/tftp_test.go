@@ -279,7 +279,7 @@ func (r *raw) ack(block uint16) {
 	r.packet(r.tid, string(binary.BigEndian.AppendUint16([]byte{0, opAck}, block)))
 }
 
-// data returns the start of a data packet.
+// dataHead returns the start of a data packet.
 func dataHead(block uint16) string {
 	return string(binary.BigEndian.AppendUint16([]byte{0, opData}, block))
 }
