@@ -42,7 +42,8 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 	return h, true, err
 }
 
-// HoldersIn returns the first leases from first to last in the order of their addresses, at most limit, with their addresses and states alone.
+// HoldersIn returns the first leases from first to last in the order of their addresses, at most limit, with their addresses and states
+// alone.
 func HoldersIn(tx *store.Tx, configuration int64, first, last netip.Addr, limit int) (all []Holder, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var low []byte

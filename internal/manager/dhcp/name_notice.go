@@ -14,8 +14,8 @@ func (w *refusedWriter) name(n dhcplease.NameNotice) error {
 	e := event.Event{EventType: "WARNING", Category: "DDNS_NOTIFICATION", SourceName: w.server.Name}
 	switch n.Kind {
 	case dhcplease.ZoneDelayed:
-		e.Message = fmt.Sprintf("DHCP server %s cannot update names of clients in zone %s: %s. The updates wait on its disk.", w.server.Name, zone,
-			reason)
+		e.Message = fmt.Sprintf("DHCP server %s cannot update names of clients in zone %s: %s. The updates wait on its disk.", w.server.Name,
+			zone, reason)
 	case dhcplease.ZoneResumed:
 		e.EventType = "INFO"
 		e.Message = fmt.Sprintf("DHCP server %s updates names of clients in zone %s again.", w.server.Name, zone)

@@ -44,11 +44,12 @@ func ServerIdentifiers(tx *store.Tx, configuration int64) (all []netip.Addr, err
 				return nil
 			}
 			return store.Members(r.Body, func(name, raw []byte) error {
-				text := ""
-				if string(name) != "value" || json.Unmarshal(raw, &text) != nil { // a value of another form is a finding of the deployment
+				if string(name) != "value" {
 					return nil
 				}
-				if a, err := netip.ParseAddr(text); err == nil {
+				text := ""
+				_ = json.Unmarshal(raw, &text) // a value of another form is a finding of the deployment
+				if a, wrong := netip.ParseAddr(text); wrong == nil {
 					all = append(all, a)
 				}
 				return nil

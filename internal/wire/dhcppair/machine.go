@@ -108,8 +108,8 @@ type Records interface {
 }
 
 // Change is a change of a record. Data is the description of a client that replaces that of the record, nil otherwise. Freed is true if the
-// address became free by agreement, Conflict if both servers had leased it to different clients: the primary decides and reports it. Rival is
-// then the description of the client of the partner if it has lost the address.
+// address became free by agreement, Conflict if both servers had leased it to different clients: the primary decides and reports it. Rival
+// is then the description of the client of the partner if it has lost the address.
 type Change struct {
 	Address  netip.Addr
 	Record   Record

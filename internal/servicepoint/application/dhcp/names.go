@@ -109,8 +109,9 @@ type nameTask struct {
 
 // openRegistrar opens the journal of names in a folder.
 func openRegistrar(dir string, log *slog.Logger) (*registrar, error) {
-	r := &registrar{log: log, notify: func(dhcplease.NameNotice) {}, times: usualTimes, sender: &updateSender{port: dnsPort}, records: map[netip.Addr]*nameRecord{},
-		hosts: map[string]map[netip.Addr]bool{}, queues: map[string]*zoneQueue{}, counts: map[outcome]int64{}}
+	r := &registrar{log: log, notify: func(dhcplease.NameNotice) {}, times: usualTimes, sender: &updateSender{port: dnsPort},
+		records: map[netip.Addr]*nameRecord{},
+		hosts:   map[string]map[netip.Addr]bool{}, queues: map[string]*zoneQueue{}, counts: map[outcome]int64{}}
 	r.stop, r.end = context.WithCancel(context.Background())
 	j, err := openJournal(dir, journalOptions{segmentSize: namesSegment}, r.applyEntry)
 	if j == nil {

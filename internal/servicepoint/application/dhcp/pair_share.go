@@ -112,8 +112,8 @@ func (p *pair) countShares(network, pool int64) (own []netip.Addr, theirs int) {
 	return own, theirs
 }
 
-// findGift returns free addresses of this server in a large range: each second one, so that the rest stays. It goes on where the last search
-// ended.
+// findGift returns free addresses of this server in a large range: each second one, so that the rest stays. It continues where the last
+// search ended.
 func (p *pair) findGift(network, pool int64) (gift []netip.Addr) {
 	p.e.mu.Lock()
 	next := p.gifts[pool]
@@ -135,7 +135,8 @@ func (p *pair) findGift(network, pool int64) (gift []netip.Addr) {
 	return gift
 }
 
-// examine calls fn for the free addresses of a step of a range, with the side that owns them. It returns the next step; 0 after the last one.
+// examine calls fn for the free addresses of a step of a range, with the side that owns them. It returns the next step; 0 after the last
+// one.
 func (p *pair) examine(network, pool int64, next uint64, fn func(a netip.Addr, side dhcppair.Side)) uint64 {
 	e := p.e
 	e.mu.Lock()
@@ -209,7 +210,8 @@ func (p *pair) reclaim(now int64) {
 // state returns what the manager shows about the pair. The caller holds mu.
 func (p *pair) state(now int64) dhcplease.Pair {
 	return dhcplease.Pair{Partner: p.settings.ID, State: p.machine.State(now), Since: p.since, Connected: p.machine.IsConnected(),
-		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts, Contested: p.contested, Key: p.e.key.fingerprint(),
+		Contact: p.contact, SkewMillis: p.skew, Pending: int64(p.machine.Pending()), Conflicts: p.conflicts,
+		Contested: p.contested, Key: p.e.key.fingerprint(),
 		MCLT: p.machine.Config().MCLT, Port: p.e.pairPort(), Declaration: p.machine.Status().Declaration, Downed: p.machine.Status().Downed}
 }
 

@@ -29,8 +29,8 @@ const (
 	probeActive
 )
 
-// withoutRapidCommit makes a SOLICIT one that is answered by an ADVERTISE, while leases may be unknown: its addresses are probed before. The
-// caller holds mu.
+// withoutRapidCommit makes a SOLICIT one that is answered by an ADVERTISE while leases may be unknown: its addresses are probed before.
+// The caller holds mu.
 func (e *engine) withoutRapidCommit(r *request6) {
 	if e.clock.now() < e.suspectUntil && r.facts.Message.Type == dhcpmsg.Solicit6 {
 		r.facts.Message.Options = slices.DeleteFunc(slices.Clone(r.facts.Message.Options), func(o dhcpmsg.Option6) bool {
