@@ -22,10 +22,11 @@ func TestPureParts(t *testing.T) {
 		t.Skip("node is not on the PATH")
 	}
 	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"`},
+		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
-			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs"}})
+			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs",
+			"uplot": "./npm/uplot/dist/uPlot.esm.js"}})
 	if len(r.Errors) > 0 {
 		t.Fatal(r.Errors)
 	}
@@ -46,10 +47,15 @@ func TestPureParts(t *testing.T) {
 			`{"gone":[],"come":["@ - A 10.0.0.2"],"changes":[{"method":"POST","path":"zones/9/resourceRecords","body":{"type":"HostRecord","name":"@","addresses":[{"address":"10.0.0.2"}]}}],"faults":[]}`},
 		"what no line says well": {change(all + "n - NAPTR 1 2 x"),
 			`{"gone":[],"come":["n - NAPTR 1 2 x"],"changes":[],"faults":["n - NAPTR 1 2 x: create and change NAPTR records on their own pages"]}`},
-		"quotes in cells":      {`JSON.stringify(parts.table.parseTable('a;b\n"x;""y""";2\r\n\n'))`, `[["a","b"],["x;\"y\"","2"]]`},
-		"members and lists":    {`JSON.stringify(parts.table.bodyOf(undefined, ["a.b", "l[0].id", "empty"], ["1", "2", ""]))`, `{"a":{"b":"1"},"l":[{"id":2}]}`},
-		"no prototype":         {`parts.table.bodyOf(undefined, ["__proto__.headers.X", "constructor.y"], ["1", "2"]); JSON.stringify([{}.headers ?? null, parts.table.badColumns(["__proto__.x", "l[999999]", "name"])])`, `[null,["__proto__.x","l[999999]"]]`},
-		"a name that is true":  {`JSON.stringify(parts.table.bodyOf({types: {T: {f: [{n: "name", k: "text"}, {n: "ok", k: "yes"}, {n: "n", k: "number"}]}}}, ["type", "name", "ok", "n"], ["T", "true", "TRUE", "7"]))`, `{"type":"T","name":"true","ok":true,"n":7}`},
+		"quotes in cells":     {`JSON.stringify(parts.table.parseTable('a;b\n"x;""y""";2\r\n\n'))`, `[["a","b"],["x;\"y\"","2"]]`},
+		"members and lists":   {`JSON.stringify(parts.table.bodyOf(undefined, ["a.b", "l[0].id", "empty"], ["1", "2", ""]))`, `{"a":{"b":"1"},"l":[{"id":2}]}`},
+		"no prototype":        {`parts.table.bodyOf(undefined, ["__proto__.headers.X", "constructor.y"], ["1", "2"]); JSON.stringify([{}.headers ?? null, parts.table.badColumns(["__proto__.x", "l[999999]", "name"])])`, `[null,["__proto__.x","l[999999]"]]`},
+		"a name that is true": {`JSON.stringify(parts.table.bodyOf({types: {T: {f: [{n: "name", k: "text"}, {n: "ok", k: "yes"}, {n: "n", k: "number"}]}}}, ["type", "name", "ok", "n"], ["T", "true", "TRUE", "7"]))`, `{"type":"T","name":"true","ok":true,"n":7}`},
+		"names": {`JSON.stringify(["rack7-srv-[01-03]", "srv-[08-10].x", "a[9]", "rack7-srv-##", "printer", "", "a[1-2]", "a[3-1]", "a[1-3]##", "a[x]"].map(p =>
+			{ const n = parts.pattern.namesOf(p, 3); return n.fault ? "fault" : n.names.join() }).concat(String(parts.pattern.countOf("rack7-srv-[01-40]"))))`,
+			`["rack7-srv-01,rack7-srv-02,rack7-srv-03","srv-08.x,srv-09.x,srv-10.x","a9,a10,a11","rack7-srv-01,rack7-srv-02,rack7-srv-03","printer-1,printer-2,printer-3","","fault","fault","fault","fault","40"]`},
+		"hosts": {`JSON.stringify(["10.0.0.0/24", "10.0.0.0/30", "10.0.0.0/31", "10.0.0.0/32", "2001:db8::/126"].map(t => parts.space.hosts(parts.space.parseSpan(t))).map(parts.space.span))`,
+			`["10.0.0.1-10.0.0.254","10.0.0.1-10.0.0.2","10.0.0.0/31","10.0.0.0/32","2001:db8::/126"]`},
 		"gaps":                 {`JSON.stringify(parts.space.gaps(parts.space.parseSpan("10.0.0.0/24"), ["10.0.0.0/26", "10.0.0.128/25"].map(parts.space.parseSpan)).map(parts.space.span))`, `["10.0.0.64/26"]`},
 		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
 		"scattered": {`JSON.stringify([3, 4].map(n => parts.space.scattered(["10.0.0.64/26", "10.0.1.0-10.0.1.191", "10.1.0.0/24"].map(parts.space.parseSpan), n, 26)?.map(t => [t.gap, parts.space.span(t.s)])))`,

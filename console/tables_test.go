@@ -203,3 +203,60 @@ func TestTablesFollowTheUser(t *testing.T) {
 		t.Errorf("no rule for print: %s", hidden)
 	}
 }
+
+// TestAssignMany assigns addresses with names by a pattern, pasted hardware addresses, and host and PTR records, in one transaction. It
+// creates blocks in free space, and follows the offer to create a range in the block that contains it.
+func TestAssignMany(t *testing.T) {
+	s := start(t)
+	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Wait(`document.querySelectorAll(".strip .cell.edge").length === 2`)) // the network and the broadcast address
+	s.ok(p.Text("network and broadcast"))
+	s.click(p, "Assign address")
+	s.fill(p, "Names", "rack7-srv-[01-03]")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog input[type=number]")].some(i => i.value === "3")`))
+	s.fill(p, "MAC addresses", `00:00:5e:00:53:01\n0000.5e00.5302`)
+	s.ok(p.Text("2 MAC addresses for 3 addresses"))
+	s.fill(p, "MAC addresses", `00:00:5e:00:53:01\n0000.5e00.5302\n00-00-5E-00-53-03`)
+	s.fill(p, "Host records in zone", "harbour.example")
+	s.ok(p.Wait(`document.querySelector("dialog .hit")`))
+	s.eval(p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true, cancelable: true}))`)
+	s.ok(p.Wait(`document.querySelector("dialog .operations")?.innerText.includes("rack7-srv-03")`))
+	s.shot(p, "assign-many")
+	s.accessible(p, "assign many")
+	before := s.transactions()
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`!document.querySelector("dialog")`))
+	if after := s.transactions(); after != before+1 {
+		t.Errorf("%v transactions assign three addresses", after-before)
+	}
+	if data := s.api("GET", "/api/v2/zones/"+zone+"/resourceRecords?fields=name,reverseRecord&filter=name:startsWith(%27rack7-%27)", "")["data"].([]any); len(data) != 3 || data[2].(map[string]any)["reverseRecord"] != true {
+		t.Errorf("the host records: %v", data)
+	}
+	s.id("addresses", "name:'rack7-srv-03'%20and%20macAddress.address:'00-00-5E-00-53-03'")
+	// Several blocks in free space, in one transaction.
+	block := s.id("blocks", "range:'10.0.0.0/8'")
+	s.ok(p.Go("/ui/find?in=" + block + "&what=blocks&count=4&length=16"))
+	s.ok(p.Text("Number of blocks"))
+	before = s.transactions()
+	s.click(p, "Create")
+	s.fill(p, "Names", "site-##")
+	s.shot(p, "find-blocks")
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`location.pathname === "/ui/blocks/` + block + `"`))
+	if after := s.transactions(); after != before+1 {
+		t.Errorf("%v transactions create four blocks", after-before)
+	}
+	s.id("blocks", "name:'site-04'")
+	// A range in another block: the error names the block, and the window creates it there.
+	s.ok(p.Go("/ui/space"))
+	s.click(p, "New block")
+	s.fill(p, "Range", "10.200.0.0/16")
+	s.ok(p.Text("create it in that block"))
+	s.shot(p, "other-block")
+	s.click(p, "Create it in 10.0.0.0/8")
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`!document.querySelector("dialog")`))
+	s.id("blocks", "range:'10.200.0.0/16'")
+}

@@ -81,6 +81,9 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err := server.Sample(s.ctx, m.Address); err != nil {
 		return err
 	}
+	if err := demoFigures(s.ctx, m); err != nil {
+		s.log.Error("demo figures not stored", "error", err)
+	}
 	if notes.Token == "" {
 		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: authz.Administrator, User: "admin",
 			Life: identity.DefaultLife}); err != nil {

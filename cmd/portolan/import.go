@@ -28,6 +28,7 @@ type importCommand struct {
 	Infoblox importInfoblox `cmd:"" help:"Import networks, ranges, fixed addresses and names from a CSV export of Infoblox."`
 	Dhcpd    importDhcpd    `cmd:"" help:"Import subnets, ranges and hosts from the configuration of ISC dhcpd."`
 	Kea      importKea      `cmd:"" help:"Import subnets, pools and reservations from the configuration of Kea."`
+	Leases   importLeases   `cmd:"" example:"portolan import leases /var/lib/dhcp/dhcpd.leases --configuration main --dry-run" help:"Import the active leases of ISC dhcpd or Kea, so that each client keeps its address."`
 	Bind     importBind     `cmd:"" help:"Import the primary zones of BIND, by view, from its configuration and zone files."`
 }
 

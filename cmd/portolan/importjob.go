@@ -146,7 +146,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	for text := range strings.Lines(log) {
 		line := readLine(strings.TrimSuffix(text, "\n"))
 		if line.code != "" {
-			if help := remedy(line.code); !strings.HasSuffix(line.why, help) {
+			if help := remedy(line.code); !strings.HasSuffix(line.why, help) { // also for an empty one
 				line.text += ": " + help
 				line.why += ": " + help
 			}
@@ -211,6 +211,8 @@ func remedy(code string) string {
 		return "allow updates of existing resources (--action), or remove the row"
 	case "ResourceConflictsWithOther":
 		return "remove one of the two"
+	case "LeaseNotImported": // its text has the remedy
+		return ""
 	case "AccessDenied":
 		return "import as a user with more rights"
 	}

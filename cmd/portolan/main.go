@@ -57,6 +57,7 @@ type commands struct {
 	Context     contextCommand     `cmd:"" group:"Begin" help:"List the contexts and select the current one."`
 	Token       tokenCommand       `cmd:"" group:"Run a manager" help:"Create, list and revoke bearer tokens."`
 	Status      statusCommand      `cmd:"" group:"Run a manager" help:"Show the state of a manager and its alarms."`
+	Figures     figuresCommand     `cmd:"" example:"portolan figures networks/100123 --period 28d" group:"Run a manager" help:"Show figures of an object over time, such as the utilization of a network."`
 	Doctor      doctorCommand      `cmd:"" group:"Run a manager" help:"Diagnose a manager and its environment on this machine, and suggest fixes."`
 	Ready       readyCommand       `cmd:"" group:"Run a manager" help:"Check whether a manager is ready, for container health checks."`
 	Password    passwordCommand    `cmd:"" group:"Run a manager" help:"Set a new password for a user, for example after the old one was lost."`

@@ -50,6 +50,9 @@ type serveCommand struct {
 	Outbound      []string        `help:"A prefix or address that the manager may connect to for webhooks and authenticators. Repeatable. Default: all except link-local addresses." placeholder:"PREFIX"`
 	HistoryHeads  string          `help:"A file for signed heads of the history. Store it where the database owner cannot change it; portolan check --heads then detects changes of the history." type:"path" placeholder:"FILE"`
 	HistorySyslog string          `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
+	FiguresURL    string          `help:"A server with the HTTP API of Prometheus for figures over time, instead of the data directory. It must accept remote write." name:"figures-url" env:"PORTOLAN_FIGURES_URL" placeholder:"http://HOST:9090"`
+	FiguresLines  int64           `help:"The maximum number of lines of figures over time, such as the utilization of a network." default:"20000" placeholder:"N"`
+	FiguresBytes  int64           `help:"About the maximum size of figures over time on the disk, in bytes; -1 keeps none." default:"2147483648" placeholder:"N"`
 	masterFlag
 	AdminPassword string `help:"The password of the user admin, at the first start only. Prefer PORTOLAN_ADMIN_PASSWORD. Default: a generated password, which is printed." hidden:""`
 }
@@ -74,6 +77,10 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 		return o, usageError{fmt.Errorf("--database-read requires --database")}
 	case c.MaxLimit < 1:
 		return o, usageError{fmt.Errorf("--max-limit must be 1 or more")}
+	case c.FiguresLines < 1:
+		return o, usageError{fmt.Errorf("--figures-lines must be 1 or more")}
+	case c.FiguresBytes != -1 && c.FiguresBytes < 64<<20:
+		return o, usageError{fmt.Errorf("--figures-bytes must be -1 (none) or at least 67108864 (64 MiB)")}
 	case c.NearlyFull < 1 || c.NearlyFull > 100:
 		return o, usageError{fmt.Errorf("--nearly-full must be from 1 to 100")}
 	case c.BackupKeep < 2 || c.BackupKeep > 20:
@@ -120,6 +127,12 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 			return o, usageError{fmt.Errorf("--otlp: %w", err)}
 		}
 	}
+	var figures *url.URL
+	if c.FiguresURL != "" {
+		if figures, err = url.Parse(c.FiguresURL); err != nil || figures.Scheme != "http" && figures.Scheme != "https" || figures.Host == "" {
+			return o, usageError{fmt.Errorf("--figures-url must be an http or https URL")}
+		}
+	}
 	outbound.Allow(prefixes)
 	return server.Options{
 		Programs: all.Programs(), Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
@@ -127,6 +140,7 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
 		BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep, AccessLog: c.AccessLog, AuditLog: c.AuditLog, TrustProxy: proxies, Traces: traces,
+		FiguresURL: figures, FigureLines: c.FiguresLines, FigureBytes: c.FiguresBytes,
 		NearlyFull: c.NearlyFull, HistoryHeads: c.HistoryHeads, HistorySyslog: collector,
 		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword, MasterKeys: keys,

@@ -20,6 +20,8 @@ var packages = map[string]string{
 	"preact/jsx-runtime":   "preact/jsx-runtime/dist/jsxRuntime.mjs",
 	"@preact/signals":      "@preact/signals/dist/signals.mjs",
 	"@preact/signals-core": "@preact/signals-core/dist/signals-core.mjs",
+	"uplot":                "uplot/dist/uPlot.esm.js",
+	"uplot.css":            "uplot/dist/uPlot.min.css",
 }
 
 // typesFile contains the API's types for the console's sources.

@@ -291,6 +291,9 @@ func fieldsOf(text json.RawMessage, depth int) (fields []describedField, err err
 		return strings.Compare(a, b)
 	})
 	for _, name := range names {
+		if strings.HasPrefix(properties[name].Description, name+" is another name of ") {
+			continue // a form shows each value once
+		}
 		f, err := fieldOf(name, properties[name], depth)
 		if err != nil {
 			return nil, err

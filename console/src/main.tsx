@@ -1,5 +1,6 @@
 // The entry point of the console: the session, and the screen for each URL.
 import "./styles.css"
+import "uplot.css"
 import { Component, render, type ComponentChildren } from "preact"
 import type { Problem } from "./api"
 import { problemOf } from "./data"

@@ -64,12 +64,16 @@ export interface Sheet {
 
 /** Imports a table, or tries it, and returns the import with the faults of its log. */
 export async function importSheet(head: string[], data: string[][], options: SheetOptions): Promise<Sheet> {
+  const file = new Blob([csvOf(head, data)], { type: "text/csv" })
+  const { result, log } = await importFile(file, "pasted.csv", { contentType: "text/csv", ...options })
+  return { result, faults: faultsOfLog(log), log }
+}
+
+/** Imports a file, or tries it, and returns the import with its log. */
+export async function importFile(file: Blob, name: string, options: object): Promise<{ result: Resource; log: string }> {
   const form = new FormData()
-  form.append(
-    "fileInfo",
-    new Blob([JSON.stringify({ contentType: "text/csv", state: "QUEUED", ...options })], { type: "application/json" }),
-  )
-  form.append("fileData", new Blob([csvOf(head, data)], { type: "text/csv" }), "pasted.csv")
+  form.append("fileInfo", new Blob([JSON.stringify({ state: "QUEUED", ...options })], { type: "application/json" }))
+  form.append("fileData", file, name)
   let result = (await call<Resource>("POST", "imports", form, { quiet: true })).body
   while (["PENDING", "QUEUED", "RUNNING"].includes(result.state)) {
     await new Promise(done => setTimeout(done, 100))
@@ -77,7 +81,7 @@ export async function importSheet(head: string[], data: string[][], options: She
   }
   const log = (await get<Page>(`imports/${result.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
   void call("DELETE", "imports/" + result.id, undefined, { quiet: true }).catch(() => {})
-  return { result, faults: faultsOfLog(log), log }
+  return { result, log }
 }
 
 /** Returns the fields that the manager guesses for the columns of a table, by header. It tries the first row. */

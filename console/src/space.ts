@@ -160,6 +160,17 @@ export function scattered(open: Span[], count: number, length: number): { s: Spa
   return take.length < count ? null : take.sort((a, b) => compare(a.s, b.s))
 }
 
+/**
+ * Returns the part of a span that hosts of a network can have: without the network and the broadcast address of an IPv4 network, if it has
+ * more than two addresses (RFC 3021).
+ */
+export function hosts(network: Span, s: Span = network): Span {
+  const edge = network.v6 || size(network) <= 2n ? 0n : 1n,
+    low = network.low + edge,
+    high = network.high - edge
+  return { v6: s.v6, low: s.low < low ? low : s.low, high: s.high > high ? high : s.high }
+}
+
 export function compare(a: Span, b: Span) {
   return a.v6 !== b.v6
     ? a.v6

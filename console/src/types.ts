@@ -188,7 +188,6 @@ export type DHCPActivityService = {
   dhcpv4Enabled: boolean
   dhcpv6Enabled: boolean
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -312,7 +311,6 @@ export type DHCPStatisticsService = {
   dhcpv4Enabled: boolean
   dhcpv6Enabled: boolean
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -610,7 +608,6 @@ export type DNSActivityService = {
   destination: any
   enabled: boolean
   filters: any[]
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   serverVersion: string | null
   userDefinedFields: any
@@ -733,7 +730,6 @@ export type DNSStatisticsService = {
   _links?: Links
   destination: any
   enabled: boolean
-  maxBufferedEvents: number
   maximumBufferedEvents: number
   pollingInterval: string
   serverVersion: string | null
@@ -1110,6 +1106,19 @@ export type FailoverAPIService = {
   userDefinedFields: any
 }
 
+/**  */
+export type Figures = {
+  id: number
+  type: "Figures"
+  name: string | null
+  _links?: Links
+  from: string
+  metrics: any[]
+  object: string
+  step: number
+  to: string
+}
+
 /** FirewallService sets the traffic that the machine accepts. */
 export type FirewallService = {
   id: number
@@ -1392,7 +1401,6 @@ export type IPv4Block = {
   location: Ref | null
   lowWaterMark: number | null
   pingBeforeAssignEnabled: boolean | null
-  pingBeforeAssignmentEnabled: boolean | null
   range: string
   restrictedZones?: any[] | null
   restrictedZonesInherited: boolean
@@ -1559,7 +1567,6 @@ export type IPv4Network = {
   location: Ref | null
   lowWaterMark: number | null
   pingBeforeAssignEnabled: boolean | null
-  pingBeforeAssignmentEnabled: boolean | null
   range: string
   restrictedZones?: any[] | null
   restrictedZonesInherited: boolean
@@ -2651,7 +2658,6 @@ export type SAMLServiceProviderSettings = {
   type: "SAMLServiceProviderSettings"
   name: string | null
   _links?: Links
-  addressManagerAbsoluteName: string
   addressManagerFqdn: string
   consumeUrl: string | null
   contactEmail: string | null
@@ -2900,6 +2906,17 @@ export type ServerPatchApplication = {
   version: string | null
 }
 
+/**  */
+export type SpaceForecast = {
+  id: number
+  type: "SpaceForecast"
+  name: string | null
+  _links?: Links
+  filling: any[]
+  fullest: any[]
+  since: string
+}
+
 /** StartOfAuthority sets the contents of the SOA records of zones. Its value is a list of eight: time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum. A null entry means the default. */
 export type StartOfAuthority = {
   id: number
@@ -3068,7 +3085,6 @@ export type TSIGKey = {
   keyGenerationDateTime: string | null
   length: number
   privateKey?: string | null
-  sharedSecret?: string | null
   state: "GENERATED" | "NOT_GENERATED" | "REGENERATE" | null
   userDefinedFields: any
 }

@@ -251,6 +251,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	group.Go(func() { a.anycast.run(ctx) })
 	group.Go(func() { a.supervisor.streams.run(ctx) })
+	group.Go(func() { a.supervisor.reportCounters(ctx) })
 	group.Go(func() { a.probes.run(ctx) })
 	group.Go(func() { a.machine.run(ctx) })
 	group.Go(func() {

@@ -248,14 +248,20 @@ func (s *streams) recordEvent(e stream.Event) {
 	e.Reason = shortened(e.Reason)
 	record, err := json.Marshal(e)
 	if err == nil {
-		var to *spool.Spool
-		if to, err = s.spool(streamKey{kind: stream.Events}); err == nil {
-			err = to.Append(record)
-		}
+		err = s.recordOwn(stream.Events, record)
 	}
 	if err != nil {
 		s.log.Error("spool event failed", "field", e.Field, "after", e.After, "error", err)
 	}
+}
+
+// recordOwn writes a record of the agent itself to the spool of a kind.
+func (s *streams) recordOwn(kind string, record []byte) error {
+	to, err := s.spool(streamKey{kind: kind})
+	if err == nil {
+		err = to.Append(record)
+	}
+	return err
 }
 
 // postBatch sends a batch to the manager.

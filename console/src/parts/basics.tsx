@@ -63,6 +63,20 @@ export function words(constant: string) {
     : constant
 }
 
+/** Words that stay in capitals within a constant. */
+const acronyms =
+  /^(ACL|API|CHAP|DDNS|DHCP|DNS|DUID|FTP|GSS|GUI|HA|HSM|IP|LDAP|MAC|MD5|OPENLDAP|PAP|POST|S3|SAML|SFTP|SMTP|SNMP|SSO|TACACS|TFTP|TSIG|UDP)$/
+
+/** A value of an enumeration for a select: DHCP_RESERVED as "DHCP reserved". Names of types, algorithms and the like stay. */
+export function choice(constant: string) {
+  return /^[A-Z]+(_[A-Z0-9]+)*$/.test(constant) && !/\d[A-Z]|[A-Z]\d/.test(constant)
+    ? constant
+        .split("_")
+        .map(w => (acronyms.test(w) ? w : w.toLowerCase()))
+        .join(" ")
+    : constant
+}
+
 /** Utilization as a bar and a percentage. */
 export function Use({ part, of, label }: { part: number; of: number; label?: string }) {
   const percent = of > 0 ? Math.min(100, (100 * part) / of) : 0

@@ -1,21 +1,69 @@
 // Creating, changing and deleting any resource.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { call, pathOf, type Answer, type Problem, type Resource } from "../api"
-import { problemOf } from "../data"
+import { call, get, literal, pathOf, query, type Answer, type Page, type Problem, type Resource } from "../api"
+import { problemOf, useData } from "../data"
 import { kind, title } from "../links"
 import { useSchema, type CollectionSchema } from "../schema"
+import { configuration } from "../session"
+import { address, parseSpan, size, span } from "../space"
 import { Dialog, Field, Loading, Trouble } from "./basics"
 import { bodyOf, FieldInput, formFields, type Values } from "./form"
 import { Preview } from "./preview"
 import { useDefinitions } from "./userfields"
+
+/** The codes of a range that is in another block than the one where it is created. */
+const misplaced = ["IpRangeOverlapsSiblings", "IpRangeOutsideParent"]
+
+/** Offers the smallest block that contains a refused range, to create the resource there. */
+function OtherBlock({
+  problem,
+  path,
+  range,
+  take,
+}: {
+  problem: Problem | undefined
+  path: string
+  range: string | undefined
+  take: (path: string) => void
+}) {
+  const [, above, what] = /^((?:configurations|blocks)\/\d+)\/(blocks|networks)$/.exec(path) ?? []
+  const s = what && range && problem && misplaced.includes(problem.code) ? parseSpan(range) : null
+  const found = useData<Resource | null>(s ? `block for ${span(s)}` : null, async signal => {
+    const list = (
+      await get<Page>(
+        "blocks" +
+          query({
+            filter: `range:contains(${literal(address(s!.low, s!.v6))})`,
+            limit: 200,
+            fields: "id,type,range,name,configuration",
+          }),
+        { signal, quiet: true },
+      )
+    ).data
+      .map(r => ({ r, s: parseSpan(r.range)! }))
+      .filter(x => !configuration.value || x.r.configuration?.id === configuration.value)
+      .filter(x => x.s.low <= s!.low && x.s.high >= s!.high && size(x.s) > size(s!))
+    return list.sort((a, b) => (size(a.s) < size(b.s) ? -1 : 1))[0]?.r ?? null
+  })
+  const block = found.data
+  if (!block || "blocks/" + block.id === above) return null
+  return (
+    <p>
+      <button type="button" class="small" onClick={() => take(`blocks/${block.id}/${what}`)}>
+        Create it in {block.range}
+        {block.name ? ` (${block.name})` : ""}
+      </button>
+    </p>
+  )
+}
 
 /**
  * Creates a resource in a collection. values are the initial values, and fallback the values of fields that stay empty. only lists the fields
  * to show; without it, all fields are shown.
  */
 export function Create({
-  path,
+  path: begins,
   makes,
   types,
   values: begin,
@@ -40,6 +88,7 @@ export function Create({
   const schema = useSchema(),
     names = types ?? Object.keys(makes.n ?? {})
   const [type, setType] = useState(names[0]),
+    [path, setPath] = useState(begins),
     [values, setValues] = useState<Values>(begin ?? {}),
     [all, setAll] = useState(!only),
     defined = useDefinitions([type])
@@ -117,6 +166,7 @@ export function Create({
               />
             ))}
           </div>
+          <OtherBlock problem={problem} path={path} range={values.range} take={setPath} />
           {!all && fields.length > short.length && (
             <p>
               <button type="button" class="small" onClick={() => setAll(true)}>

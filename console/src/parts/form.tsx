@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
-import { Field } from "./basics"
+import { choice, Field } from "./basics"
 import { choiceName, isWeak, SecretInput } from "./choices"
 import { InterfacesInput, PointInput } from "./interfaces"
 import { AnotherField, formField, useDefinitions } from "./userfields"
@@ -103,7 +103,7 @@ export function FieldInput({
               {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}
               {field.e.map(v => (
                 <option key={v} value={v}>
-                  {choiceName(v)}
+                  {field.n === "recordType" ? v : choiceName(v) !== v || field.n === "profile" ? choiceName(v) : choice(v)}
                 </option>
               ))}
             </select>

@@ -90,7 +90,7 @@ function Cells({
     "addresses",
     "ranges",
   ])
-  const list = useMemo(() => (data ? cellsOf(data) : []), [data])
+  const list = useMemo(() => (data ? cellsOf(data, collection === "networks" ? parseSpan(r.range) : null) : []), [data])
   const by = (q.get("by") ?? "use") as By
   const colouring = useData<Colouring>(
     data && by !== "use" ? `${by} ${path}` : null,
@@ -297,8 +297,8 @@ function Canvas({
       image = new ImageData(p.side, p.height),
       small = document.createElement("canvas")
     for (let i = 0; i < list.length; i++) {
-      const { kind, level } = list[i],
-        base = kind < 0 ? colour.beyond : colour.kinds[Math.min(kind, 3)],
+      const { kind, level, edge } = list[i],
+        base = kind < 0 || edge ? colour.beyond : colour.kinds[Math.min(kind, 3)],
         share = kind <= 0 && level === 0 ? 0 : level / (data.levels - 1)
       const group = colouring ? colouring.of[i] : -2,
         own = group >= 0 ? palette[group % palette.length] : null
@@ -477,6 +477,7 @@ function Canvas({
 
 function says(c: Cell, kinds: string[], levels: number) {
   if (c.kind < 0) return "outside the range"
+  if (c.edge) return "network or broadcast address, not for hosts"
   const full =
     c.level === 0
       ? "nothing in use"
@@ -551,7 +552,7 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
   const runs: { s: Span; c: Cell; n: number }[] = []
   list.forEach((c, i) => {
     const last = runs[runs.length - 1]
-    if (last && last.c.kind === c.kind && last.c.level === c.level) {
+    if (last && last.c.kind === c.kind && last.c.level === c.level && last.c.edge === c.edge) {
       last.s = { ...last.s, high: spanOf(i).high }
       last.n++
     } else runs.push({ s: spanOf(i), c, n: 1 })
@@ -641,11 +642,7 @@ function CellCard({
           {found.data.count === 20 && <li class="muted">and more</li>}
         </ul>
       )}
-      {onPick &&
-        cell.level === 0 &&
-        !(size(s) === 1n && !s.v6 && [parseSpan(r.range)!.low, parseSpan(r.range)!.high].includes(s.low)) && (
-          <button onClick={() => onPick(s)}>Create here</button>
-        )}
+      {onPick && cell.level === 0 && !cell.edge && <button onClick={() => onPick(s)}>Create here</button>}
       {open && (
         <button class="small" onClick={open}>
           Open this part

@@ -1,7 +1,7 @@
 // The data of a map: cells, the position of each, and its colour.
 import { useEffect, useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
-import { parseSpan, size } from "../space"
+import { hosts, parseSpan, size, type Span } from "../space"
 import { words } from "./basics"
 
 /** The response of the manager (docs/map.md). */
@@ -17,17 +17,30 @@ export interface MapAnswer {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** One cell: the kind of its contents (-1 outside of the range), and its utilization from 0 to 15. */
+/**
+ * One cell: the kind of its contents (-1 outside of the range), and its utilization from 0 to 15. edge is the network or broadcast address of
+ * an IPv4 network, which hosts cannot have.
+ */
 export interface Cell {
   kind: number
   level: number
+  edge?: boolean
 }
 
-export function cellsOf(m: MapAnswer): Cell[] {
-  return Array.from(m.map, ch => {
+/** Returns the cells of a map. network is the range of the network that the map shows; null for a block. */
+export function cellsOf(m: MapAnswer, network: Span | null): Cell[] {
+  const list: Cell[] = Array.from(m.map, ch => {
     const n = alphabet.indexOf(ch)
     return n < 0 ? { kind: -1, level: 0 } : { kind: Math.floor(n / m.levels), level: n % m.levels }
   })
+  const part = parseSpan(m.prefix)
+  if (!network || !part || size(part) !== BigInt(list.length)) return list // a cell has several addresses
+  const usable = hosts(network)
+  for (const n of [network.low, network.high]) {
+    const cell = list[Number(n - part.low)]
+    if (cell && (n < usable.low || n > usable.high)) cell.edge = true
+  }
+  return list
 }
 
 /** The criterion of the colours: utilization, address state, location or tag. */

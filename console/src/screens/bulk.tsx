@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, dryRun, get, literal, query, type Page, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { Button, counted, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
+import { LeaseFile } from "../parts/leasefile"
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
 import { configuration } from "../session"
@@ -529,6 +530,7 @@ export function Bulk() {
           </datalist>
         </>
       )}
+      <LeaseFile />
     </>
   )
 }

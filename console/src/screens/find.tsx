@@ -1,4 +1,4 @@
-// Find space: free space for a number of networks of one size in a block, ranked by the least fragmentation.
+// Find space: free space for a number of networks or blocks of one size in a block, ranked by the least fragmentation.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, type Resource } from "../api"
 import { useData, useResource } from "../data"
@@ -6,6 +6,7 @@ import { To } from "../links"
 import { Button, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
 import { RefInput } from "../parts/form"
 import { Preview } from "../parts/preview"
+import { namesOf } from "../pattern"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { configuration } from "../session"
@@ -24,13 +25,16 @@ import {
 } from "../space"
 import { childrenOf } from "./space"
 
-/** A placement of the wanted networks in one or several gaps. free is the size of these gaps, and leaves the space that remains free. */
+/** A placement of the wanted networks or blocks in one or several gaps. free is the size of these gaps, and leaves the space that remains free. */
 interface Option {
   take: { block: Resource; s: Span }[]
   free: bigint
   gap: Span
   leaves: Span[]
 }
+
+/** What is created in the free space. */
+type What = "networks" | "blocks"
 
 /** The maximum number of blocks that are searched. */
 const most = 300
@@ -128,6 +132,7 @@ function byBlock(o: Option): [Resource, Span[]][] {
 export function Find() {
   const q = place.value.query,
     inside = q.get("in"),
+    what: What = q.get("what") === "blocks" ? "blocks" : "networks",
     count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)),
     [reserving, setReserving] = useState<Option | null>(null)
   const box = configuration.value,
@@ -164,7 +169,15 @@ export function Find() {
             />
           )}
         </Field>
-        <Field label="Number of networks">
+        <Field label="Create">
+          {id => (
+            <select id={id} value={what} onChange={e => setQuery({ what: e.currentTarget.value })}>
+              <option value="networks">networks</option>
+              <option value="blocks">blocks</option>
+            </select>
+          )}
+        </Field>
+        <Field label={"Number of " + what}>
           {id => (
             <input
               id={id}
@@ -223,7 +236,7 @@ export function Find() {
         <Empty
           title={`${count === 1 ? "No /" + length + " is" : "No " + count + " /" + length + " are"} free in ${root.data?.range}.`}
         >
-          Try a longer prefix, fewer networks, or another block.
+          Try a longer prefix, fewer {what}, or another block.
         </Empty>
       ) : (
         <>
@@ -282,7 +295,7 @@ export function Find() {
           )}
         </>
       )}
-      {reserving && <Reserve o={reserving} close={() => setReserving(null)} />}
+      {reserving && <Reserve o={reserving} what={what} close={() => setReserving(null)} />}
     </>
   )
 }
@@ -292,40 +305,49 @@ function inRow(list: Span[]) {
   return list.every((s, i) => i === 0 || s.low === list[i - 1].high + 1n)
 }
 
-/** Creates all networks of an option in one change. */
-function Reserve({ o, close }: { o: Option; close: () => void }) {
+/** Creates all networks or blocks of an option in one change. */
+function Reserve({ o, what, close }: { o: Option; what: What; close: () => void }) {
   const [name, setName] = useState(""),
-    v = o.gap.v6 ? "IPv6" : "IPv4"
+    [location, setLocation] = useState<Resource | null>(null),
+    type = (o.gap.v6 ? "IPv6" : "IPv4") + (what === "blocks" ? "Block" : "Network"),
+    names = namesOf(name, o.take.length),
+    made = o.take.length === 1 ? span(o.take[0].s) : `${o.take.length} ${what}`
   const changes = o.take.map(({ block, s }, i) => ({
     method: "POST",
-    path: `blocks/${block.id}/networks`,
+    path: `blocks/${block.id}/${what}`,
     body: {
-      type: v + "Network",
+      type,
       range: span(s),
-      ...(name
-        ? {
-            name:
-              o.take.length > 1 ? (name.includes("#") ? name.replace("#", String(i + 1)) : `${name} ${i + 1}`) : name,
-          }
-        : {}),
+      ...(names.names.length ? { name: names.names[i] } : {}),
+      ...(location ? { location: { id: location.id } } : {}),
     },
   }))
   return (
     <Preview
-      title={`Create ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`}
+      title={"Create " + made}
       close={close}
       done={() => go("/ui/blocks/" + o.take[0].block.id)}
-      wanted={{
-        method: "POST",
-        path: "batch",
-        body: { changes },
-        says: `Created ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}.`,
-      }}
+      wanted={names.fault ? null : { method: "POST", path: "batch", body: { changes }, says: `Created ${made}.` }}
     >
       {() => (
-        <Field label="Name" hint={o.take.length > 1 ? "# is replaced by a running number." : undefined}>
-          {(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}
-        </Field>
+        <div class="fields">
+          <Field
+            label={o.take.length > 1 ? "Names" : "Name"}
+            hint={
+              o.take.length > 1
+                ? `A pattern, such as site-[01-${String(o.take.length).padStart(2, "0")}], or a text that gets -1, -2 and so on.`
+                : undefined
+            }
+            wrong={names.fault}
+          >
+            {(id, d) => (
+              <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />
+            )}
+          </Field>
+          <Field label="Location">
+            {id => <RefInput attributes={{ id }} value={location} types={["Location"]} set={setLocation} />}
+          </Field>
+        </div>
       )}
     </Preview>
   )

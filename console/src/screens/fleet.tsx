@@ -21,6 +21,7 @@ import {
   words,
 } from "../parts/basics"
 import { DeployApplication } from "../parts/appform"
+import { Figures } from "../parts/chart"
 import { Grid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { FilterForm } from "../parts/tools"
@@ -494,6 +495,10 @@ export function ServicePoint({ id }: { id: string }) {
               ))}
             </ul>
           )}
+        </section>
+        <section class="card">
+          <h2>Figures</h2>
+          <Figures object={"servicePoints/" + p.id} />
         </section>
         <section class="card">
           <h2>Timeline</h2>

@@ -6,6 +6,7 @@ import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
 import { AccessOf } from "../parts/access"
+import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
 import { AskServer } from "../parts/dig"
@@ -504,6 +505,7 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
   const c = useSchema()?.collections[collection],
     path = `${collection}/${r.id}`
   if (what === "transactions") return <History path={path + "/transactions"} />
+  if (what === "figures" && withFigures.includes(collection)) return <Figures object={path} />
   if (what === "signing" && "reverseZoneSigned" in r) return <Signing of={path} may={may} />
   if (!c) return <Loading what="the schema" />
   const table = c.b?.[what] && (
@@ -559,6 +561,9 @@ export function Further({
 /** The collections whose DHCP options are shown with their inheritance. */
 const withDHCP = ["configurations", "blocks", "networks", "ranges", "addresses"]
 
+/** The collections with figures over time that have no page of their own. */
+const withFigures = ["servers", "blocks", "ranges"]
+
 /** The page of any resource: its fields and subcollections. */
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
@@ -585,6 +590,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [
     ["", "Fields"],
     ...subs.map((n): [string, string] => [n, collectionName(n)]),
+    ...(withFigures.includes(collection) ? [["figures", "Figures"] as [string, string]] : []),
     ...(r.type === "User" ? [["access", "Access"] as [string, string]] : []),
     ...(r.reverseZoneSigned ? [["signing", "Keys"] as [string, string]] : []),
     ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : []),

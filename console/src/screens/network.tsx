@@ -4,14 +4,15 @@ import { get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
-import { Create, Delete, Edit } from "../parts/edit"
+import { Button, counted, Empty, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
+import { Assign } from "../parts/assign"
+import { Figures } from "../parts/chart"
+import { Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { cellsOf } from "../parts/mapcells"
 import { fieldName } from "../parts/form"
 import { type Client, droppedClient, isClientDragged, SpanList, useEvery } from "../parts/leases"
-import { Preview, type Wanted } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
@@ -32,6 +33,7 @@ const parts: [below: string, label: string][] = [
   ["map", "Map"],
   ["dhcp", "DHCP"],
   ["ranges", "Ranges"],
+  ["figures", "Figures"],
   ["deploymentOptions", "Options"],
   ["deploymentRoles", "Roles"],
   ["signing", "Keys"],
@@ -141,6 +143,8 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
         <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} />
       ) : below === "dhcp" ? (
         <NetworkDHCP r={r} may={may} drop={dropped} dropped={() => setDropped(null)} />
+      ) : below === "figures" ? (
+        <Figures object={"networks/" + id} />
       ) : below === "fields" ? (
         <Fields r={r} />
       ) : below && !ofNetwork.includes(below) ? (
@@ -151,17 +155,7 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
         <Addresses r={r} s={s} may={may} assign={assign} />
       )}
       {act === "menu" && <Menu r={r} close={() => setAct(null)} pick={a => setAct(a)} />}
-      {act === "address" && (
-        <Create
-          path={`networks/${id}/addresses`}
-          makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }}
-          values={{ state: "STATIC" }}
-          only={["name", "address", "state", "macAddress", "location"]}
-          title="Assign an address"
-          close={() => setAct(null)}
-          done={reload}
-        />
-      )}
+      {act === "address" && <Assign r={r} count={1} close={() => setAct(null)} done={reload} />}
       {act && !["menu", "address"].includes(act) && (
         <Doing act={act} r={r} parent={up} close={() => setAct(null)} done={done} />
       )}
@@ -190,7 +184,7 @@ function Strip({
     cells = Math.max(256, Math.min(n, 1024))
   const path = `networks/${r.id}/map` + query({ cells })
   const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
-  const list = useMemo(() => (data ? cellsOf(data).filter(c => c.kind >= 0) : []), [data])
+  const list = useMemo(() => (data ? cellsOf(data, s).filter(c => c.kind >= 0) : []), [data])
   const leased = useLeased(drop ? r.id : null)
   const [from, setFrom] = useState(-1),
     [to, setTo] = useState(-1)
@@ -206,8 +200,7 @@ function Strip({
   }
   const gateway = (r as any).gateway ? parseAddress((r as any).gateway) : null,
     gate = gateway && BigInt(n) === BigInt(list.length) ? Number(gateway.n - s.low) : -1
-  const edge = s.v6 || n <= 2 ? 0 : 1,
-    each = BigInt(n) / BigInt(list.length),
+  const each = BigInt(n) / BigInt(list.length),
     low = Math.min(from, to),
     top = Math.max(from, to)
   const spanOf = (a: number, b: number): Span => ({
@@ -218,7 +211,7 @@ function Strip({
   /** Handles a drag: assigns the first run of free addresses in it, or opens the address that was clicked. */
   const dragged = () => {
     const single = each === 1n,
-      isFree = (i: number) => list[i].level === 0 && !(single && edge && (i === 0 || i === list.length - 1))
+      isFree = (i: number) => list[i].level === 0 && !list[i].edge
     let a = low
     while (a <= top && !isFree(a)) a++
     if (a > top) {
@@ -280,11 +273,7 @@ function Strip({
           setFrom(-1)
           setTo(-1)
           if (!drop || !client) return
-          if (
-            list[i].level > 0 ||
-            leased.has(address(s.low + BigInt(i), s.v6)) ||
-            (edge && (i === 0 || i === list.length - 1))
-          )
+          if (list[i].level > 0 || leased.has(address(s.low + BigInt(i), s.v6)) || list[i].edge)
             toast("This address is not free.", { bad: true })
           else drop({ client, at: address(s.low + BigInt(i), s.v6) })
         }}
@@ -299,19 +288,24 @@ function Strip({
             rx="1.4"
             class={
               "cell " +
-              (i === gate
-                ? "gate"
-                : c.level > 0
-                  ? "taken"
-                  : each === 1n && leased.has(address(s.low + BigInt(i), s.v6))
-                    ? "leased"
-                    : c.kind === 1
-                      ? "pool"
-                      : "open") +
+              (c.edge
+                ? "edge"
+                : i === gate
+                  ? "gate"
+                  : c.level > 0
+                    ? "taken"
+                    : each === 1n && leased.has(address(s.low + BigInt(i), s.v6))
+                      ? "leased"
+                      : c.kind === 1
+                        ? "pool"
+                        : "open") +
               (from >= 0 && i >= low && i <= top ? " dragged" : "")
             }
           >
-            <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title>
+            <title>
+              {(each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))) +
+                (c.edge ? (i ? ", broadcast address" : ", network address") : "")}
+            </title>
           </rect>
         ))}
       </svg>
@@ -339,6 +333,12 @@ function Strip({
             <i class="swatch open" aria-hidden="true" />
             free
           </span>
+          {list[0]?.edge && (
+            <span>
+              <i class="swatch edge" aria-hidden="true" />
+              network and broadcast
+            </span>
+          )}
         </span>{" "}
         Drag over free addresses to assign them. Click a used address to open it.
       </figcaption>
@@ -523,123 +523,6 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
       )}
       {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
     </>
-  )
-}
-
-/** Assigns one or several consecutive addresses of a free run. */
-function Assign({
-  r,
-  s,
-  count: begin,
-  close,
-  done,
-}: {
-  r: Resource
-  s: Span
-  count: number
-  close: () => void
-  done: () => void
-}) {
-  const all = size(s),
-    [first, setFirst] = useState(address(s.low, s.v6)),
-    [count, setCount] = useState(begin),
-    [name, setName] = useState(""),
-    [state, setState] = useState("STATIC")
-  const [mac, setMac] = useState("")
-  const ranges = useData<Page>(
-    `networks/${r.id}/ranges?limit=200&fields=id,name,range`,
-    a => get(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, { signal: a, quiet: true }),
-    ["ranges"],
-  )
-  const at = parseAddress(first),
-    type = s.v6 ? "IPv6Address" : "IPv4Address"
-  const inside =
-    at && state !== "DHCP_RESERVED"
-      ? ranges.data?.data.find(x => {
-          const p = parseSpan(x.range)
-          return p && p.low <= at.n + BigInt(Math.max(1, count) - 1) && p.high >= at.n
-        })
-      : undefined
-  const one = (i: number) => ({
-    type,
-    state,
-    address: address(at!.n + BigInt(i), s.v6),
-    ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}),
-    ...(name
-      ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name }
-      : {}),
-  })
-  const wanted: Wanted | null =
-    !at || at.v6 !== s.v6 || count < 1 || count > 1000
-      ? null
-      : {
-          method: "POST",
-          path: `networks/${r.id}/addresses`,
-          body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)),
-          says: count === 1 ? `Assigned ${first}.` : `Assigned ${count} addresses from ${first}.`,
-        }
-  return (
-    <Preview title={`Assign from ${span(s)}`} wanted={wanted} close={close} done={done}>
-      {() => (
-        <>
-          {inside && (
-            <p class="box">
-              <Icon name="triangle-alert" /> This address is in the DHCP range <span class="mono">{inside.range}</span>
-              {inside.name ? " " + inside.name : ""}. DHCP clients may get the same address.
-            </p>
-          )}
-          <div class="fields">
-            <Field label="First address">
-              {id => <input id={id} class="mono" value={first} onInput={e => setFirst(e.currentTarget.value.trim())} />}
-            </Field>
-            <Field
-              label="Number of addresses"
-              hint={all === 1n ? "One free address." : `${amount(all)} consecutive free addresses.`}
-            >
-              {(id, d) => (
-                <input
-                  id={id}
-                  aria-describedby={d}
-                  type="number"
-                  min={1}
-                  max={1000}
-                  value={count}
-                  onInput={e => setCount(Number(e.currentTarget.value))}
-                />
-              )}
-            </Field>
-            <Field label="Name" hint={count > 1 ? "# is replaced by a running number." : undefined}>
-              {(id, d) => (
-                <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />
-              )}
-            </Field>
-            <Field label="State">
-              {id => (
-                <select id={id} value={state} onChange={e => setState(e.currentTarget.value)}>
-                  {(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => (
-                    <option key={x}>{x}</option>
-                  ))}
-                </select>
-              )}
-            </Field>
-            {state === "DHCP_RESERVED" && (
-              <Field label="MAC address *" hint="The client that the address is reserved for.">
-                {(id, d) => (
-                  <input
-                    id={id}
-                    aria-describedby={d}
-                    class="mono"
-                    placeholder="00:00:5e:00:53:01"
-                    value={mac}
-                    onInput={e => setMac(e.currentTarget.value.trim())}
-                  />
-                )}
-              </Field>
-            )}
-          </div>
-        </>
-      )}
-    </Preview>
   )
 }
 

@@ -197,6 +197,8 @@ func (a *Server) property(f *schema.Field) doc {
 	bounds(f, d)
 	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
 		d["description"] = text
+	} else if f.Also != "" {
+		d["description"] = f.Name + " is another name of " + f.Also + "."
 	}
 	return d
 }

@@ -70,11 +70,13 @@ type leaseWriter struct {
 	// abandoned are the addresses that became abandoned; dropped is the number of changes of addresses that are in no network.
 	abandoned []leaseChange
 	dropped   int
+	// confirmed are the networks with imported leases that the server has confirmed.
+	confirmed map[int64]bool
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
-		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}}
+		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -334,8 +336,13 @@ func (w *leaseWriter) encode(o schema.Object) (*store.Resource, string, error) {
 	return row, string(body), err
 }
 
-// refs returns the references of the rows of the server.
-func (w *leaseWriter) refs() string { return "server:" + strconv.FormatInt(w.server, 10) }
+// refs returns the references of the rows of the server. Imported leases have no server.
+func (w *leaseWriter) refs() string {
+	if w.server == 0 {
+		return ""
+	}
+	return "server:" + strconv.FormatInt(w.server, 10)
+}
 
 // completeLeases adds the ends of leases to rows.
 func completeLeases(tx *store.Tx, rows []*store.Resource) error {

@@ -30,7 +30,7 @@ func (w *leaseWriter) isLatest(l storedLease, c leaseChange, same bool) (bool, e
 	other := l.there && l.server != w.server
 	lasts := l.state == stateAllocated || l.state == stateLeased
 	switch {
-	case !l.there:
+	case !l.there, l.server == 0 && (c.lasts() || c.state == stateAbandoned): // an imported lease has no server
 		return true, nil
 	case !c.lasts() && c.state != stateAbandoned:
 		return !c.began.Before(l.start) && (same || !other), nil

@@ -33,12 +33,15 @@ type Reporter struct {
 	// Missing is called if records of a server are missing: its journal is not the one that was known, or a record does not follow the last
 	// one. It requests the list of all leases.
 	Missing func(tx *store.Tx, server *store.Resource) error
+	// Restored is called for a network whose imported leases are all confirmed. It deploys the network again.
+	Restored func(tx *store.Tx, configuration, network int64) error
 }
 
 // NewReporter returns a reporter.
 func NewReporter(a *resource.API) *Reporter {
 	return &Reporter{api: a, Applied: func(int, int, int) {}, Serves: func(*store.Tx, int64, int64) (bool, error) { return true, nil },
-		Missing: func(*store.Tx, *store.Resource) error { return nil }}
+		Missing:  func(*store.Tx, *store.Resource) error { return nil },
+		Restored: func(*store.Tx, int64, int64) error { return nil }}
 }
 
 // Decode parses a record.
@@ -90,7 +93,8 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		renewals += n
 	}
 	mark.snapshot = w.snapshot
-	if err := errors.Join(w.pages.write(), w.counts.write(), mark.write(tx, server.ID, node), w.reportAbandoned()); err != nil {
+	if err := errors.Join(w.pages.write(), w.counts.write(), mark.write(tx, server.ID, node), w.reportAbandoned(),
+		w.importsEnd(r.Restored)); err != nil {
 		return err
 	}
 	r.Applied(len(records), renewals, w.dropped)
@@ -153,10 +157,13 @@ func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
 	if changes {
 		err = w.change(c)
 	}
-	if err == nil && r.Event.Order != 0 {
-		err = w.ordered(r.Event.Order, changes)
+	if err != nil || r.Event.Order == 0 {
+		return 0, err
 	}
-	return 0, err
+	if imported, err := w.confirm(r.Event.Order, c.address); err != nil || imported {
+		return 0, err
+	}
+	return 0, w.ordered(r.Event.Order, changes)
 }
 
 // takeSnapshot applies a part of the list of all leases of the server. After the last part, leases that are not in the list end.

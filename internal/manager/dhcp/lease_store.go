@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-//go:embed migrations/*/*_leases.sql migrations/*/*_lease_counts.sql
+//go:embed migrations/*/*_leases.sql migrations/*/*_lease_counts.sql migrations/*/*_lease_imports.sql
 var leaseMigrations embed.FS
 
 // extensionName is the name of the extension with the tables of leases. Its State is a *Leases, which package ipam finds by this name.
@@ -32,6 +33,7 @@ func newLeaseExtension() *store.Extension {
 			{Name: "dhcp_lease_page", Columns: []string{"configuration", "first", "ends"}, Key: 2},
 			{Name: string(spanRows), Columns: append(columns[:len(columns):len(columns)], "start", "stop"), Key: 1},
 			{Name: "dhcp_lease_count", Columns: []string{"container", "state", "n"}, Key: 2, Derived: "recomputed from the leases"},
+			{Name: "dhcp_lease_import", Columns: []string{"id", "configuration", "low", "data"}, Key: 1},
 			{Name: "dhcp_lease_history", Columns: []string{"container", "samples"}, Key: 1},
 			{Name: "dhcp_lease_mark", Columns: []string{"server", "node", "journal", "sequence", "snapshot"}, Key: 2}}}
 }
@@ -194,7 +196,8 @@ func (f *leaseFollower) forget(where string, args ...any) error {
 	if err := counts.write(); err != nil {
 		return err
 	}
-	return f.tx.Write("DELETE FROM dhcp_lease WHERE "+where, args...)
+	return errors.Join(f.tx.Write("DELETE FROM dhcp_lease WHERE "+where, args...), f.tx.Write("DELETE FROM dhcp_lease_import WHERE NOT EXISTS"+
+		" (SELECT 1 FROM dhcp_lease l WHERE l.configuration = dhcp_lease_import.configuration AND l.low = dhcp_lease_import.low)"))
 }
 
 // verifyLeases reports leases outside of their networks, and wrong numbers of leases.

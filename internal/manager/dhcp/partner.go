@@ -193,6 +193,12 @@ func partnerOf(tx *store.Tx, a *resource.API, server, partner int64) (*DHCPPartn
 	return x, nil
 }
 
+// IsWithoutPartner reports whether a server leases addresses without its failover partner, which was declared down.
+func IsWithoutPartner(tx *store.Tx, a *resource.API, server, partner int64) (bool, error) {
+	own, err := partnerOf(tx, a, server, partner)
+	return own != nil && own.State == pairDown && !own.Connected, err
+}
+
 // PairState is what the content of a server in a failover pair contains in addition to its role.
 type PairState struct {
 	// Key is the fingerprint of the key of the partner in hexadecimal digits; empty if it is not known.

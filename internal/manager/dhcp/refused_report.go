@@ -71,6 +71,11 @@ func (r *ObservationReporter) Apply(tx *store.Tx, servicePoint string, records [
 				return err
 			}
 		}
+		for _, n := range o.Names {
+			if err := w.name(n); err != nil {
+				return err
+			}
+		}
 	}
 	return w.limit()
 }

@@ -215,6 +215,12 @@ func (c *compiler) readCommon() error {
 	}); err != nil {
 		return err
 	}
+	if err := dhcp.EachImported(c.tx, c.configuration, func(network int64, order dhcpdata.Order) error {
+		c.orders[network] = append(c.orders[network], order)
+		return nil
+	}); err != nil {
+		return err
+	}
 	for collection, names := range map[string]map[string]int64{"clientClasses": c.classes, "macPools": c.macPools} {
 		if err := c.each(collection, nil, func(row *store.Resource, o schema.Object) error {
 			names[row.Name], c.rows[row.ID], c.objects[row.ID] = row.ID, row, o

@@ -124,6 +124,9 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 			problem.About(server.ID, server.Name), err)
 	}
 	leases := &reportedLeases{tx: tx, configuration: network.Configuration, v6: v6}
+	if leases.pair, err = readPair(tx, a, content, server.ID, network.ID); err != nil {
+		return e, err
+	}
 	e = Explanation{Server: ExplainedObject{server.ID, server.Name}, Network: ExplainedObject{network.ID, network.Name}, Planned: q.Planned,
 		Classes: []string{}, Options: []ExplainedOption{}, Steps: []ExplainedStep{}}
 	answer(&e, content, leases, tx.Now().Unix())
@@ -151,6 +154,11 @@ func (q Question) decide(network *store.Resource) (answerer, error) {
 			e.Options = append(e.Options, ExplainedOption{int(o.Code), o.Name, hex.EncodeToString(o.Value), placeOf(o.From)})
 		}
 		e.addSteps(d.Steps)
+		id := facts.Options[61]
+		if len(id) == 0 {
+			id = facts.Hardware
+		}
+		leases.pair.addTo(e, id)
 	}, err
 }
 
@@ -301,6 +309,8 @@ type reportedLeases struct {
 	configuration int64
 	v6            bool
 	err           error
+	// pair is the failover pair of the network; nil without one.
+	pair *pairOfExplained
 }
 
 // state returns a reported lease.

@@ -42,6 +42,7 @@ func (q Question) decide6(network *store.Resource) (answerer, error) {
 			e.Options = append(e.Options, ExplainedOption{int(o.Code), o.Name, hex.EncodeToString(o.Value), placeOf(o.From)})
 		}
 		e.addSteps(d.Steps)
+		leases.pair.addTo(e, d.DUID)
 	}, err
 }
 

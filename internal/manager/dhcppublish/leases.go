@@ -12,6 +12,11 @@ func RequestLeases(tx *store.Tx, server *store.Resource) error {
 	return queueRequest(tx, server.Configuration, server.ID)
 }
 
+// NetworkChanged queues a network for the servers that have it: its orders about leases have changed.
+func NetworkChanged(tx *store.Tx, configuration, network int64) error {
+	return queueChange(tx, configuration, network)
+}
+
 // queueRequest queues the request for all leases of a server, by the negative id of the server.
 func queueRequest(tx *store.Tx, configuration, server int64) error {
 	return queueChange(tx, configuration, -server)

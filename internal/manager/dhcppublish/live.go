@@ -54,7 +54,8 @@ func (l *liveChanges) deployedUnits(tx *store.Tx) (map[string]bool, error) {
 }
 
 func (l *liveChanges) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}, servers: map[int64]bool{}}
+	return &liveFollower{live: l, tx: tx, networks: map[int64]bool{}, pools: map[int64]bool{}, servers: map[int64]bool{},
+		zones: map[int64]bool{}}
 }
 
 // liveFollower collects the networks and MAC pools that a transaction changes. The value of a network is true if its change is deployed
@@ -64,14 +65,16 @@ type liveFollower struct {
 	tx       *store.Tx
 	networks map[int64]bool
 	pools    map[int64]bool
-	// servers are those with changed failover pairs.
+	// servers are those with changed failover pairs. zones are the configurations whose zones for the names of clients may have changed.
 	servers map[int64]bool
+	zones   map[int64]bool
 	parents []int64
 }
 
 // Changed collects a change.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
 	f.pairsChanged(before, after)
+	f.zonesChanged(before, after)
 	for _, r := range []*store.Resource{before, after} {
 		if r == nil {
 			continue
@@ -125,7 +128,7 @@ func (f *liveFollower) collect(network int64) {
 
 // BeforeCommit queues the changes of deployed content.
 func (f *liveFollower) BeforeCommit() error {
-	if len(f.networks)+len(f.pools)+len(f.parents)+len(f.servers) == 0 {
+	if len(f.networks)+len(f.pools)+len(f.parents)+len(f.servers)+len(f.zones) == 0 {
 		return nil
 	}
 	units, err := f.live.deployedUnits(f.tx)
@@ -143,6 +146,9 @@ func (f *liveFollower) BeforeCommit() error {
 				return err
 			}
 		}
+	}
+	if err := f.collectZones(); err != nil {
+		return err
 	}
 	for _, id := range sortedKeys(f.servers) {
 		if err := f.queue(id, true); err != nil {
@@ -382,7 +388,7 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 	}
 	unit := dhcpdata.NetworkUnit(id)
 	if row.Collection == "servers" {
-		return l.deployPairs(tx, row)
+		return l.deployServer(tx, row)
 	}
 	if row.Collection == "macPools" {
 		unit = dhcpdata.MACPoolUnit(id)

@@ -213,42 +213,6 @@ func (c *compiler) keepPairs(before, after dhcpdata.Units) error {
 	return nil
 }
 
-// deployPairs deploys the keys and the declarations of the pairs of a server, and returns the service point to wake.
-func (l *Live) deployPairs(tx *store.Tx, row *store.Resource) (wake []string, err error) {
-	before, err := unitsOf(tx, row.ID, dhcpdata.ServerUnit)
-	if err != nil || before[dhcpdata.ServerUnit] == nil {
-		return nil, err
-	}
-	c, err := newCompiler(tx, l.api, row.Clone(), false)
-	if err != nil {
-		return nil, err
-	}
-	var items []dhcpdata.Item
-	for _, r := range before[dhcpdata.ServerUnit].Records {
-		item, err := dhcpdata.Decode(r)
-		if err != nil {
-			return nil, err
-		}
-		if x, is := item.(dhcpdata.Pair); is {
-			if err := completePair(tx, c, &x); err != nil {
-				return nil, err
-			}
-			item = x
-		}
-		items = append(items, item)
-	}
-	after, err := dhcpdata.EncodeUnit(dhcpdata.ServerUnit, items...)
-	if err != nil {
-		return nil, err
-	}
-	number, err := storeUnits(tx, row.ID, before, dhcpdata.Units{dhcpdata.ServerUnit: after})
-	if err != nil || number == 0 || c.fields.ServicePoint == "" {
-		return nil, err
-	}
-	l.points.Changed(tx, c.fields.ServicePoint)
-	return []string{c.fields.ServicePoint}, nil
-}
-
 // pairsChanged collects the servers whose content depends on a changed row: a declaration, or a key of a partner.
 func (f *liveFollower) pairsChanged(before, after *store.Resource) {
 	r := after

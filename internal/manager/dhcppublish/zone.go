@@ -23,6 +23,8 @@ type dnsZones struct {
 	declared []dhcpdata.Zone
 	own      []dnspublish.UpdateTarget
 	read     bool
+	// current are the declared zones by name, for changes without a deployment; nil before they were read.
+	current map[string]dhcpdata.Zone
 }
 
 // maxReverseZones is the maximum number of reverse zones of a network that are examined.

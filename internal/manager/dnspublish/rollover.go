@@ -162,7 +162,7 @@ func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time
 		return r
 	}
 	for z := range r.due {
-		c, err := p.publication(z, func(e zonedata.Entry) bool { return isKeyType(e.Record.Type()) }, now)
+		c, err := p.keyPublication(z, now)
 		if err != nil {
 			r.wrong = errors.Join(r.wrong, notSigned(z, err))
 		}

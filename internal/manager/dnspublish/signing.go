@@ -140,6 +140,29 @@ func (p *plan) keyRecords(z *plannedZone, ttl uint32, now time.Time) (all []zone
 	return entriesOfRecords(rrs)
 }
 
+// keyPublication returns the changes of the records of keys at the names of a deployed zone and of the signed zones that it delegates, or
+// nil if there are none. The other records of the zone are not read.
+func (p *plan) keyPublication(z *plannedZone, now time.Time) (*publication, error) {
+	deployed, there, err := readDeployed(p.tx, z.id)
+	if err != nil || !there || p.isForeign(z) {
+		return nil, err
+	}
+	owners := map[string]bool{z.fqdn(): true}
+	for _, below := range p.signedBelow(z) {
+		owners[below.fqdn()] = true
+	}
+	before, err := p.deployedAt(z, owners)
+	if err != nil {
+		return nil, err
+	}
+	after, err := p.keyRecords(z, p.authority(z).Hdr.Ttl, now)
+	if err != nil {
+		return nil, err
+	}
+	others := func(e zonedata.Entry) bool { return !isKeyType(e.Record.Type()) }
+	return p.changeOf(z, deployed, slices.DeleteFunc(before, others), inOrder(after), now)
+}
+
 // parentRecords returns the DS records of a zone for its parent zone.
 func (s *zoneSigning) parentRecords() (rrs []wire.RR) {
 	for _, k := range s.stage.DS {

@@ -158,7 +158,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 	now := s.now()
 	least := now.Add(endsBefore).UnixMilli()
 	tx.Touch(store.Detail(topic, id))
-	for _, table := range []string{"node", "lineage"} {
+	for _, table := range []string{"node", "lineage", "figure_report"} {
 		if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 			return err
 		}

@@ -47,6 +47,8 @@ func Extension() *store.Extension {
 					"configuration", "generation", "created", "deleted"}}}},
 		{Name: "lineage", Columns: []string{"service_point", "node", "process", "body"}, Key: 2},
 		{Name: "stream", Columns: []string{"service_point", "node", "application", "kind", "spool", "next", "lost"}, Key: 4},
+		{Name: "figure_report", Columns: []string{"service_point", "node", "at", "body"}, Key: 2,
+			Derived: "service points report it every minute"},
 		{Name: "deleted_service_point", Columns: []string{"id"}, Key: 1},
 		{Name: "spent_key", Columns: []string{"key_hash", "until"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},

@@ -109,7 +109,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
 	f.shownCache = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: maxShown})
 	f.keyCache = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: maxQuestions})
-	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker()}
+	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker(), stream.Counters: f.counterTaker()}
 	a.now = f.now
 	f.Begins(f.now())
 	f.reports.busy = map[string]bool{}

@@ -285,7 +285,8 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if err := tx.Write("INSERT INTO deleted_service_point (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
 			return err
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage", "stream"} {
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node", "lineage", "stream",
+			"figure_report"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func (a *aheadReader) close() {
 // parse prepares the part of a row that does not depend on the database. A row with an error is left as it is: applying it reports the
 // error.
 func (j *job) parse(one *row) {
-	if one.wrong != nil {
+	if one.wrong != nil || one.lease != nil {
 		return
 	}
 	p := &executor{job: j, Change: &resource.Change{API: j.api}}

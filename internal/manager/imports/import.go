@@ -74,7 +74,8 @@ const (
 // ImportHead has the fields of every import.
 type ImportHead struct {
 	schema.Head `head:"createOnly"`
-	// ContentType is the media type of the file: text/csv, application/json or application/x-ndjson; for response policies text/plain.
+	// ContentType is the media type of the file: text/csv, application/json or application/x-ndjson; for response policies and leases
+	// text/plain.
 	ContentType string `api:"contentType,createOnly" example:"text/csv"`
 	// Size is the size of the file, in bytes.
 	Size int64 `api:"size,readOnly"`
@@ -123,7 +124,7 @@ type ResourceImport struct {
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
 	// ResourceType is the type of rows without a type, such as IPv4Address; a row with an address of the other family has the type of that
 	// family. The columns of a table are then guessed by their headers, which may be those of other programs, and usual states and addresses
-	// with a prefix length are accepted.
+	// with a prefix length are accepted. DHCPv4Lease and DHCPv6Lease import the leases of a lease file of ISC dhcpd or Kea.
 	ResourceType string `api:"resourceType,createOnly" example:"IPv4Address"`
 	// Columns are the fields of the columns of a table, by header. An empty field ignores the column. The other columns are guessed, if
 	// resourceType is set. After the start, GET returns the fields of all columns.
@@ -166,7 +167,11 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	if c.Creates() {
-		if err := x.setFileInfo(c, kinds...); err != nil {
+		accepted := kinds
+		if x.importsLeases() {
+			accepted = append(accepted[:len(accepted):len(accepted)], textType)
+		}
+		if err := x.setFileInfo(c, accepted...); err != nil {
 			return err
 		}
 		if x.State != pending && x.State != queued {
@@ -178,7 +183,11 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 		if _, err := readHeaders(c.API, x.Headers); err != nil {
 			return err
 		}
-		if _, err := x.newHeadings(c.API); err != nil {
+		if x.importsLeases() {
+			if err := x.checkLeases(); err != nil {
+				return err
+			}
+		} else if _, err := x.newHeadings(c.API); err != nil {
 			return err
 		}
 		if x.Prune && x.Tag == "" {
@@ -192,6 +201,9 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 			x.Tag = tagPath + strconv.FormatInt(tag.ID, 10)
 		}
 		at, err := placeOf(c.API, x.Into)
+		if err == nil && x.importsLeases() {
+			err = atConfiguration(at, x.Into)
+		}
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/base/csvrows"
+	"portolan/internal/base/leasefile"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/schema"
 )
@@ -43,6 +44,8 @@ type row struct {
 	kind   *schema.Type
 	sent   map[string]json.RawMessage
 	object schema.Object
+	// lease is the lease of a row of a lease file; otherwise nil.
+	lease *leasefile.Lease
 }
 
 // wrongRow returns a row that cannot be read. The rows after it can.

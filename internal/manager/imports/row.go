@@ -57,12 +57,17 @@ type outcome struct {
 type executor struct {
 	*job
 	*resource.Change
+	// taker imports leases; nil before the first one.
+	taker LeaseTaker
 }
 
 // applyRow applies a row.
 func (p *executor) applyRow(r *row) (o outcome, err error) {
 	if r.wrong != nil {
 		return o, r.wrong
+	}
+	if r.lease != nil {
+		return p.applyLease(r)
 	}
 	t, err := p.typeOf(r)
 	if err != nil {

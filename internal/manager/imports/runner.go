@@ -59,6 +59,8 @@ type Runner struct {
 	// Ended is called for each import that has ended, Worked for processed rows.
 	Ended  func(state string)
 	Worked func(rows int, result string)
+	// Leases returns the importer of leases into a configuration, in a transaction.
+	Leases func(tx *store.Tx, configuration int64) LeaseTaker
 
 	// leaseTaken is the time of the last renewal of the lease. Only Run uses the fields below.
 	leaseTaken time.Time
@@ -187,6 +189,8 @@ type job struct {
 	prepared map[int64]any
 	// declared means that the rows are declared resources (Apply): resources without a name of their own are matched as well.
 	declared bool
+	// leases means that the file is a lease file of another DHCP server.
+	leases bool
 	// isTaken reports whether another row of the file or document is about a resource.
 	isTaken func(id int64) bool
 }
@@ -210,7 +214,7 @@ func (r *Runner) run(ctx context.Context, id int64) (err error) {
 		return err
 	}
 	j.file = &file{ctx: ctx, store: r.api.Store, id: id}
-	in, err := readRows(j.kind, j.file, j.headings)
+	in, err := j.open()
 	if err == nil && j.headings != nil && j.rows == 0 && j.kind == csvType {
 		err = j.saveColumns(ctx)
 	}
@@ -227,6 +231,14 @@ func (r *Runner) run(ctx context.Context, id int64) (err error) {
 		return j.handleFailure(ctx, j.importAtOnce(ctx, in))
 	}
 	return j.handleFailure(ctx, j.importInSteps(ctx, in))
+}
+
+// open opens the rows of the file.
+func (j *job) open() (rowReader, error) {
+	if j.leases {
+		return readLeases(j.file)
+	}
+	return readRows(j.kind, j.file, j.headings)
 }
 
 // errOver reports that the import was cancelled or deleted.
@@ -265,6 +277,9 @@ func (j *job) start(ctx context.Context) (over bool, err error) {
 				if j.tag, err = j.tagOf(tx, x.Tag); err != nil {
 					break
 				}
+			}
+			if j.leases = x.importsLeases(); j.leases {
+				break
 			}
 			if j.headings, err = x.newHeadings(j.api); err != nil {
 				break

@@ -421,6 +421,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 			outcomes[i] = outcome{result: refused, messages: append(outcomes[i].messages, refusal.Code+": "+refusal.Message)}
 		}
 	}
+	if p.taker != nil {
+		return outcomes, p.taker.Close()
+	}
 	return outcomes, nil
 }
 

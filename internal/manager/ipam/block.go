@@ -230,6 +230,14 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		if err != nil {
 			return err
 		}
+		block, err := innermostBlock(c.Tx, h.Parent, r.Range)
+		if err != nil {
+			return err
+		}
+		if block != nil {
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s), which contains it: create it in that block", r,
+				block.Type, block.ID, spanOf(block))
+		}
 		if network {
 			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
 		}
@@ -240,6 +248,20 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return x.reparentSiblings(c, inside)
 	}
 	return takeFromParent(c, parent, r.Range)
+}
+
+// innermostBlock returns the smallest block below a parent that contains a range and is larger; nil if there is none.
+func innermostBlock(tx *store.Tx, parent int64, r space.Range) (found *store.Resource, err error) {
+	for {
+		block, err := tx.Overlapping(parent, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!RangeOf(block).Contains(r) || RangeOf(block) == r) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, parent = block, block.ID
+	}
 }
 
 // spaceAround returns the block right below a configuration that contains an IPv6 range and is larger than it. If there is no such block,

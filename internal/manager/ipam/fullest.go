@@ -99,3 +99,35 @@ func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err 
 	})
 	return all, nil
 }
+
+// SpaceUsage is the stored usage of a network or block: its size, the addresses in use, and in an IPv4 block the addresses that networks
+// contain. Size is 0 in IPv6, where a part of all addresses tells nothing.
+type SpaceUsage struct {
+	ID                   int64
+	Collection           string
+	Size, Used, Networks float64
+}
+
+// SpaceUsages calls a function with the usage of each network and block that has one. It reads the stored usage.
+func SpaceUsages(tx *store.Tx, each func(SpaceUsage) error) error {
+	return tx.Stream(func(scan func(...any) error) error {
+		var u SpaceUsage
+		var r store.Resource
+		var used, networks int64
+		if err := scan(&u.ID, &u.Collection, &r.Type, &r.Low, &r.High, &used, &networks); err != nil {
+			return err
+		}
+		switch in := RangeOf(&r); r.Type {
+		case "IPv4Network":
+			u.Size = float64(space.Hosts(in).Size().Int64())
+		case "IPv4Block":
+			u.Size = float64(in.Size().Int64())
+		}
+		u.Used, u.Networks = float64(used), float64(networks)
+		return each(u)
+	}, "SELECT r.id, r.collection, r.type, r.low, r.high, "+
+		"CAST(sum(CASE WHEN u.state <> '"+networkSpace+"' THEN u.n ELSE 0 END) AS BIGINT), "+
+		"CAST(sum(CASE WHEN u.state = '"+networkSpace+"' THEN u.n ELSE 0 END) AS BIGINT) "+
+		"FROM resource r JOIN usage u ON u.container = r.id WHERE r.collection IN ('networks', 'blocks') "+
+		"GROUP BY r.id, r.collection, r.type, r.low, r.high")
+}

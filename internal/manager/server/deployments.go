@@ -6,6 +6,7 @@ import (
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
+	"portolan/internal/manager/imports"
 	"portolan/internal/manager/server/checkinapi"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/tftppublish"
@@ -77,10 +78,15 @@ func (m *Manager) otherServices() map[string]dnspublish.Service {
 		serverconfig.ServiceTFTP: tftppublish.Service{API: m.Address}}
 }
 
+// newLeaseImport returns the importer of leases of other DHCP servers.
+func (m *Manager) newLeaseImport(tx *store.Tx, configuration int64) imports.LeaseTaker {
+	return dhcp.NewLeaseImport(tx, m.Address, configuration, dhcppublish.NetworkChanged)
+}
+
 // takeLeases connects the records about leases of service points to the leases of the address API.
 func (m *Manager) takeLeases() {
 	reporter := dhcp.NewReporter(m.Address)
-	reporter.Serves, reporter.Missing = dhcppublish.Serves, dhcppublish.RequestLeases
+	reporter.Serves, reporter.Missing, reporter.Restored = dhcppublish.Serves, dhcppublish.RequestLeases, dhcppublish.NetworkChanged
 	m.Fleet.TakeStream(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return reporter.Apply(tx, from.ServicePoint, from.Node, records)

@@ -112,10 +112,20 @@ func TestFailoverPair(t *testing.T) {
 	if x := two.pair(); x.Primary || x.Partner != one.id || x.MCLT != 600 || x.Split != 256 {
 		t.Errorf("the pair of the secondary is %+v", x)
 	}
+	explained := func(want string, seconds string) {
+		t.Helper()
+		r := m.Want(200, "GET", "/api/v2/dhcpExplanation?network="+network+"&macAddress=00:00:5e:00:53:01", "")
+		if got := string(r.Body); r.Text("leaseTime") != seconds || !strings.Contains(got, want) {
+			t.Errorf("the explanation lacks %q or the lease time %s: %s", want, seconds, got)
+		}
+	}
+	explained("this server answers a new client, and dhcp2 after 3 s; a new lease lasts at most 600 s", "600")
 	actions := "/api/v2/servers/" + two.server + "/dhcpPartnerActions"
 	down := `{"partner":{"id":` + one.server + `},"action":"PARTNER_DOWN"}`
 	m.Refused(404, "ResourceNotFound", "has not reported", "POST", actions, down)
 
+	one.reports(dhcplease.Pair{Partner: two.id, State: "PARTNER-DOWN"})
+	explained("the partner dhcp2 is down", "86400")
 	one.reports(dhcplease.Pair{Partner: two.id, State: "NORMAL", Connected: true})
 	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Pending: 7, SkewMillis: -1500, Port: 1647})
 	apitest.Eventually(t, "the servers know the keys of each other", func() bool {

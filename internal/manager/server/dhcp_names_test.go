@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcpdata"
 
 	"github.com/klauspost/compress/zstd"
@@ -57,7 +58,7 @@ func TestDHCPZones(t *testing.T) {
 	secret := strings.Repeat("portolan", 4)
 	good := m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"K2","algorithm":"SHA256","length":256,"privateKey":"`+
 		base64.StdEncoding.EncodeToString([]byte(secret))+`"}`)
-	m.ID(all, forward+`"TSIG","dynamicUpdateSigningKey":{"id":`+good+`}}`)
+	declaration = m.ID(all, forward+`"TSIG","dynamicUpdateSigningKey":{"id":`+good+`}}`)
 	validates := func() string {
 		t.Helper()
 		return m.deploymentIs(m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`),
@@ -96,6 +97,24 @@ func TestDHCPZones(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+	// Keys and servers of deployed zones follow without a deployment; a key that cannot be used does not, and other zones wait.
+	m.ID(all, `{"type":"DHCPForwardZone","primaryDnsServerAddress":"10.0.0.53","zone":{"absoluteName":"later.example"}}`)
+	other := m.ID(at+"/signingKeys", `{"type":"TSIGKey","name":"K3","algorithm":"SHA512","length":256,"privateKey":"`+
+		base64.StdEncoding.EncodeToString([]byte(strings.Repeat("harbours", 4)))+`"}`)
+	m.Want(200, "PATCH", "/api/v2/zoneDeclarations/"+declaration, `{"primaryDnsServerAddress":"10.0.0.55","dynamicUpdateSigningKey":{"id":`+
+		other+`}}`, apitest.MergePatch)
+	p.follows(dhcpdata.ServerUnit, `"primary":"10.0.0.55","secondary":"10.0.0.54","keyName":"k3.","keyAlgorithm":"hmac-sha512."`, true)
+	m.Want(200, "PATCH", "/api/v2/zoneDeclarations/"+declaration, `{"primaryDnsServerAddress":"10.0.0.56","dynamicUpdateSigningKey":{"id":`+
+		weak+`}}`, apitest.MergePatch)
+	apitest.Eventually(t, "the event", func() bool {
+		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		return strings.Contains(r.Text("data.0.message"), "the key weak of zone lab.example has the algorithm MD5")
+	})
+	p.fetch()
+	p.has(dhcpdata.ServerUnit, `"primary":"10.0.0.55"`, `"keyName":"k3."`)
+	if items := strings.Join(p.items(dhcpdata.ServerUnit), "\n"); strings.Contains(items, "later.example") {
+		t.Errorf("a zone that was not deployed is in the content:\n%s", items)
 	}
 	m.Verify()
 }

@@ -94,6 +94,30 @@ func TestRefusedClients(t *testing.T) {
 	m.Verify()
 }
 
+// TestNoticesAboutNamesAreEvents checks that notices about the names of clients in DNS are events of the server.
+func TestNoticesAboutNamesAreEvents(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.Basics()
+	server, send := m.observe(configuration, "dhcp1")
+	a := netip.MustParseAddr("10.0.0.20")
+	send(dhcplease.Observation{Names: []dhcplease.NameNotice{{Kind: dhcplease.ZoneDelayed, Zone: "lab.example.", Reason: "i/o timeout"},
+		{Kind: dhcplease.ZoneResumed, Zone: "lab.example."}, {Kind: dhcplease.NameConflict, Zone: "lab.example.", Name: "desk.lab.example.", Address: a},
+		{Kind: dhcplease.NameRefused, Zone: "lab.example.", Name: "lamp.lab.example.", Address: a, Reason: "REFUSED"}}})
+	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DDNS_NOTIFICATION'"), "")
+	for i, want := range []string{"DHCP server dhcp1 cannot update names of clients in zone lab.example: i/o timeout.",
+		"updates names of clients in zone lab.example again", "10.0.0.20 did not get the name desk.lab.example: another client has it",
+		"refused to update the name lamp.lab.example of the address 10.0.0.20 in zone lab.example: REFUSED"} {
+		at := fmt.Sprintf("data.%d.", i)
+		if !strings.Contains(r.Text(at+"message"), want) || r.Text(at+"source.id") != server {
+			t.Errorf("the event %d is not %q: %s", i, want, r.Body)
+		}
+	}
+	if r.Count() != 4 || r.Text("data.1.eventType") != "INFO" || r.Text("data.2.subcategory") != "DHCPv4" {
+		t.Errorf("the events are %s", r.Body)
+	}
+	m.Verify()
+}
+
 // TestOtherServersAreEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
 func TestOtherServersAreEvents(t *testing.T) {
 	m := startManager(t)

@@ -92,7 +92,7 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	o := Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second,
-		Hurry: 10}
+		Hurry: 10, FigureBytes: -1}
 	var err error
 	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // where nobody listens
 		t.Fatal(err)

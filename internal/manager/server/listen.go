@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 
 	"portolan/internal/base/fairlisten"
+	"portolan/internal/wire/checkin"
 )
 
 // loopback reports whether a listener is reachable from this machine only.
@@ -101,4 +104,30 @@ func (m *Manager) wanting(config *tls.Config) *tls.Config {
 		return nil, nil
 	}
 	return config
+}
+
+// URL is the address of the APIs.
+func (m *Manager) URL() string {
+	scheme := "http://"
+	if m.chain.Secure {
+		scheme = "https://"
+	}
+	return scheme + m.api.Addr().String()
+}
+
+// RegistrationEndpoint returns the URL for the enrolment of service points.
+func (m *Manager) RegistrationEndpoint() string {
+	if m.options.PublicURL != "" {
+		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath
+	}
+	host, port, err := net.SplitHostPort(m.checkins.Addr().String())
+	if err != nil {
+		return "https://" + m.checkins.Addr().String() + checkin.EnrolPath
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return "https://" + net.JoinHostPort(host, port) + checkin.EnrolPath
 }

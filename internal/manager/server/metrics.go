@@ -39,6 +39,8 @@ type metrics struct {
 	// refused counts refused DHCP messages by reason.
 	refused          *prometheus.CounterVec
 	changes, commits prometheus.Histogram
+	// figureFaults counts failures to store figures over time.
+	figureFaults prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -96,7 +98,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Service points that wanted to enrol, by result: taken or refused."}, []string{"result"})
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dhcp_refused_messages_total",
 		Help: "Messages that DHCP servers of service points have refused, by reason."}, []string{"reason"})
-	registry.MustRegister(m.refused)
+	m.figureFaults = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_figures_failures_total",
+		Help: "Times that figures over time could not be stored."})
+	registry.MustRegister(m.refused, m.figureFaults)
 	m.changes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_change_duration_seconds",
 		Help:    "Time from when a change is asked for until it is on the disk, its time in the queue included.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})

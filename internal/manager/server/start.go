@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -32,6 +31,7 @@ import (
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
+	"portolan/internal/manager/figures"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
@@ -123,6 +123,12 @@ type Options struct {
 	LogLevel string
 	// Interval is how often service points report; 0 means checkin.Interval.
 	Interval time.Duration
+	// FiguresURL is the URL of a server with the HTTP API of Prometheus that figures over time are written to and read from; nil means a
+	// folder in Data. FigureLines is the maximum number of lines in that folder, FigureBytes about its maximum size; 0 means the defaults,
+	// and negative FigureBytes keep no figures.
+	FiguresURL  *url.URL
+	FigureLines int64
+	FigureBytes int64
 	// Hurry divides the pauses of the manager's workers (store.Options.Hurry); tests set it.
 	Hurry int
 	// RolloutEvery is the interval between steps of rollouts without an event; 0 means a second.
@@ -139,6 +145,8 @@ type Manager struct {
 	REST     *rest.Server
 	Fleet    *fleet.Service
 	Identity *identity.Service
+	// Figures are the figures over time; nil without a data directory or a server for them.
+	Figures figures.Store
 	// NewPassword is the password made for admin at the first start, empty otherwise.
 	NewPassword string
 
@@ -238,6 +246,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 					_ = l.Close()
 				}
 			}
+			if m.Figures != nil {
+				_ = m.Figures.Close()
+			}
 			_ = m.Store.Close()
 		}
 	}()
@@ -288,6 +299,11 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.takeLeases()
 	m.Fleet.OnMove(serverconfig.PointsMoved)
 	m.observeStatus()
+	if err := m.openFigures(); err != nil {
+		return nil, err
+	}
+	m.observeFigures()
+	m.addressAPI.Figures, m.addressAPI.SeesServicePoint = m.Figures, m.seesServicePoint
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}
@@ -402,6 +418,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.sampleLeases(ctx) })
 	m.background.Go(func() { m.keepUserIndexes(ctx) })
+	m.background.Go(func() { m.keepFigures(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })
 	sender := webhook.NewSender(m.Address, m.REST.FeedEntry, m.log, "Portolan/"+m.options.Version)
@@ -409,6 +426,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { sender.Run(ctx) })
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
+	importer.Leases = m.newLeaseImport
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
@@ -472,29 +490,3 @@ func (q quiet) Write(b []byte) (int, error) {
 
 // Failed returns the error that ended a listener, if any.
 func (m *Manager) Failed() <-chan error { return m.failed }
-
-// URL is the address of the APIs.
-func (m *Manager) URL() string {
-	scheme := "http://"
-	if m.chain.Secure {
-		scheme = "https://"
-	}
-	return scheme + m.api.Addr().String()
-}
-
-// RegistrationEndpoint returns the URL for the enrolment of service points.
-func (m *Manager) RegistrationEndpoint() string {
-	if m.options.PublicURL != "" {
-		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath
-	}
-	host, port, err := net.SplitHostPort(m.checkins.Addr().String())
-	if err != nil {
-		return "https://" + m.checkins.Addr().String() + checkin.EnrolPath
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		if name, err := os.Hostname(); err == nil {
-			host = name
-		}
-	}
-	return "https://" + net.JoinHostPort(host, port) + checkin.EnrolPath
-}

@@ -40,6 +40,9 @@ func (m *Manager) Close() error {
 	if err := m.Fleet.WritePresence(writing, true); err != nil {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
+	if m.Figures != nil {
+		errs = append(errs, m.Figures.Close())
+	}
 	errs = append(errs, m.Store.Close())
 	if err := m.chain.Traces.Close(ctx); err != nil { // an unreachable collector must not prevent the shutdown
 		m.log.Warn("last traces not sent", "error", err)

@@ -165,9 +165,19 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	if err != nil || !held {
 		return err
 	}
-	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), identity.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), identity.ExpireSessions(ctx, m.Address, m.Identity, lease.Update),
+		m.expireImported(ctx, lease.Update))
 	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
 		return nil
+	}
+	return err
+}
+
+// expireImported ends the imported leases that have expired before a server has confirmed them.
+func (m *Manager) expireImported(ctx context.Context, update store.Updater) error {
+	n, err := dhcp.ExpireImported(ctx, m.Address, update)
+	if n > 0 {
+		m.log.Info("imported leases expired", "count", n)
 	}
 	return err
 }

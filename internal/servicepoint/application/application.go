@@ -205,6 +205,8 @@ type ResolverDiagnostics struct {
 	// Revision is the revision of the deployed content. Policies are the response policy zones with their numbers of rules.
 	Revision string         `json:"revision,omitempty"`
 	Policies map[string]int `json:"policies,omitempty"`
+	// Answers counts the answers since the start by response code.
+	Answers map[string]int64 `json:"answers"`
 	// Upstreams and Listeners contain the answers by address and port.
 	Upstreams map[string]string `json:"upstreams"`
 	Listeners map[string]string `json:"listeners"`

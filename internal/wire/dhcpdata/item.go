@@ -213,13 +213,50 @@ type Order struct {
 	// Start is the beginning of the lease that EndLease ends, in Unix seconds: a late order never ends the lease of another client. 0 means
 	// any lease.
 	Start int64 `json:"start,omitempty"`
+	// Lease is the lease that RestoreLease gives to the server.
+	Lease *RestoredLease `json:"lease,omitempty"`
+}
+
+// RestoredLease is a lease that another server has granted. Times are in Unix seconds.
+type RestoredLease struct {
+	// PrefixLength is the length of a delegated prefix; 0 for an address.
+	PrefixLength int `json:"prefixLength,omitempty"`
+	// Start is the time of the last request of the client, and Expires the end. InfiniteTime means that there is no end.
+	Start   int64 `json:"start"`
+	Expires int64 `json:"expires"`
+	// Abandoned is true for an address that must not be leased until Expires. It has no client.
+	Abandoned bool `json:"abandoned,omitempty"`
+	// HardwareType, Hardware, ClientID, DUID and IAID identify the client.
+	HardwareType uint8  `json:"hardwareType,omitempty"`
+	Hardware     Hex    `json:"hardware,omitempty"`
+	ClientID     Hex    `json:"clientId,omitempty"`
+	DUID         Hex    `json:"duid,omitempty"`
+	IAID         uint32 `json:"iaid,omitempty"`
+	HostName     string `json:"hostName,omitempty"`
+	// CircuitID and RemoteID are those of the relay, and VendorClass is that of the client.
+	CircuitID   Hex `json:"circuitId,omitempty"`
+	RemoteID    Hex `json:"remoteId,omitempty"`
+	VendorClass Hex `json:"vendorClass,omitempty"`
+}
+
+// Identity returns the identity of the client (Identity, Identity6); empty for an abandoned address.
+func (l *RestoredLease) Identity(v6 bool) string {
+	switch {
+	case l.Abandoned:
+		return ""
+	case v6:
+		return Identity6(l.PrefixLength > 0, l.IAID, l.DUID)
+	}
+	return Identity(l.HardwareType, l.Hardware, l.ClientID)
 }
 
 // Actions of an Order: EndLease ends the lease of the address. The address is in quarantine until the end that the client knows, and the
-// client gets a NAK at its next renewal. ClearAddress makes an abandoned address free.
+// client gets a NAK at its next renewal. ClearAddress makes an abandoned address free. RestoreLease leases the address to the client of the
+// lease, unless the server has a newer lease of the address.
 const (
 	EndLease     = "endLease"
 	ClearAddress = "clearAddress"
+	RestoreLease = "restoreLease"
 )
 
 // Hex is a sequence of octets, which is encoded as hexadecimal digits.

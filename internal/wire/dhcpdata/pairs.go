@@ -50,14 +50,23 @@ func (c *Content) NetworkAt(a netip.Addr) (network, pool int64) {
 
 // IsReserved reports whether an address is reserved for the client with an identity or a hardware address.
 func (c *Content) IsReserved(a netip.Addr, client string, hardware []byte) bool {
+	return c.ReservationOf(a, client, hardware) != 0
+}
+
+// ReservationOf returns the id of the reservation of an address for the client with an identity or a hardware address; 0 if there is none.
+func (c *Content) ReservationOf(a netip.Addr, client string, hardware []byte) int64 {
 	n := c.find(a)
 	if n == nil {
-		return false
+		return 0
 	}
-	return slices.ContainsFunc(n.byAddress[a], func(r *reservation) bool {
+	i := slices.IndexFunc(n.byAddress[a], func(r *reservation) bool {
 		return len(r.MAC) > 0 && string(r.MAC) == string(hardware) || len(r.ClientID) > 0 && client == "c"+string(r.ClientID) ||
 			len(r.DUID) > 0 && len(client) > 5 && client[5:] == string(r.DUID)
 	})
+	if i < 0 {
+		return 0
+	}
+	return n.byAddress[a][i].ID
 }
 
 // KnowsServer reports whether an address or a DUID identifies this server or another DHCP server of the configuration: one that is not a

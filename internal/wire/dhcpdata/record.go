@@ -279,11 +279,46 @@ func (x Zone) check() error {
 }
 
 func (x Order) check() error {
-	if !plain(x.Address) || x.Action != EndLease && x.Action != ClearAddress {
+	if !plain(x.Address) || x.Action != EndLease && x.Action != ClearAddress && x.Action != RestoreLease {
 		return fmt.Errorf("%q of %s is not an order", x.Action, x.Address)
+	}
+	if (x.Action == RestoreLease) != (x.Lease != nil) {
+		return fmt.Errorf("the order %q of %s has a lease, or lacks it", x.Action, x.Address)
+	}
+	if err := x.Lease.check(x.Address); err != nil {
+		return err
 	}
 	if x.Start < 0 {
 		return fmt.Errorf("the order for %s names a lease from %d", x.Address, x.Start)
 	}
 	return checkHead(x.ID, "")
+}
+
+// Limits of a restored lease: octets of a hardware address, of an identifier, and of a host name.
+const (
+	maxRestoredHardware   = 16
+	maxRestoredIdentifier = 255
+)
+
+// check returns an error if the lease is invalid. l may be nil.
+func (l *RestoredLease) check(a netip.Addr) error {
+	switch {
+	case l == nil:
+		return nil
+	case l.Start < 0 || l.Expires < l.Start:
+		return fmt.Errorf("the lease of %s ends before it begins", a)
+	case l.PrefixLength < 0 || l.PrefixLength > 128 || l.PrefixLength > 0 && a.Is4():
+		return fmt.Errorf("the lease of %s has the prefix length %d", a, l.PrefixLength)
+	case !l.Abandoned && a.Is4() && len(l.Hardware)+len(l.ClientID) == 0, !l.Abandoned && a.Is6() && len(l.DUID) == 0:
+		return fmt.Errorf("the lease of %s has no client", a)
+	case len(l.Hardware) > maxRestoredHardware:
+		return fmt.Errorf("the lease of %s has a hardware address of %d octets", a, len(l.Hardware))
+	}
+	for _, text := range []string{string(l.ClientID), string(l.DUID), l.HostName, string(l.CircuitID), string(l.RemoteID),
+		string(l.VendorClass)} {
+		if len(text) > maxRestoredIdentifier {
+			return fmt.Errorf("the lease of %s has an identifier of %d octets", a, len(text))
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package dhcplease
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"unicode/utf8"
@@ -19,6 +20,8 @@ type Observation struct {
 	Counts  []RefusedCount `json:"counts,omitempty"`
 	// Others are DHCP servers other than this one.
 	Others []OtherServer `json:"others,omitempty"`
+	// Names are notices about the names of clients in DNS.
+	Names []NameNotice `json:"names,omitempty"`
 }
 
 // Limits of an observation.
@@ -26,6 +29,7 @@ const (
 	MaxRefused = 100
 	maxCounts  = 1000
 	maxOthers  = 100
+	maxNames   = 100
 	maxReason  = 64
 )
 
@@ -73,6 +77,41 @@ type OtherServer struct {
 	Last int64 `json:"last"`
 }
 
+// The kinds of notices about names: the servers of a zone do not answer, and answer again; another client has a name, and a name was
+// refused.
+const (
+	ZoneDelayed  = "DELAYED"
+	ZoneResumed  = "RESUMED"
+	NameConflict = "CONFLICT"
+	NameRefused  = "REFUSED"
+)
+
+// NameNotice is a notice about the names of clients in a zone. Name and Address are set for those about a name.
+type NameNotice struct {
+	Kind    string     `json:"kind"`
+	Zone    string     `json:"zone"`
+	Name    string     `json:"name,omitempty"`
+	Address netip.Addr `json:"address,omitzero"`
+	Reason  string     `json:"reason,omitempty"`
+}
+
+// check returns an error if a notice is invalid.
+func (n NameNotice) check() error {
+	switch n.Kind {
+	case ZoneDelayed, ZoneResumed:
+	case NameConflict, NameRefused:
+		if n.Name == "" || !n.Address.IsValid() {
+			return errors.New("has no name or no address")
+		}
+	default:
+		return errors.New("has an unknown kind")
+	}
+	if n.Zone == "" {
+		return errors.New("has no zone")
+	}
+	return checkTexts(n.Zone, n.Name, n.Reason)
+}
+
 // Check returns a problem if the observation is invalid.
 func (o Observation) Check() error {
 	if len(o.Refused) > MaxRefused || len(o.Counts) > maxCounts || len(o.Others) > maxOthers {
@@ -89,6 +128,14 @@ func (o Observation) Check() error {
 	for i, c := range o.Counts {
 		if !isReason(c.Reason) || c.Count < 1 || c.Network < 0 {
 			return problem.Invalid(fmt.Sprintf("counts[%d]", i), "has an invalid reason or number")
+		}
+	}
+	if len(o.Names) > maxNames {
+		return problem.Invalid("names", "an observation has at most %d notices about names", maxNames)
+	}
+	for i, n := range o.Names {
+		if err := n.check(); err != nil {
+			return problem.Invalid(fmt.Sprintf("names[%d]", i), "%v", err)
 		}
 	}
 	for i, s := range o.Others {

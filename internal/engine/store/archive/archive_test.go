@@ -115,6 +115,7 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start)"+
 				" VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
 				[]byte{0}, []byte{0}),
+			tx.Write("INSERT INTO dhcp_lease_import (id, configuration, low, data) VALUES (4, 1, ?, '{}')", []byte{4, 10, 0, 0, 1}),
 			tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (1, ?)", []byte{0, 0, 0, 1, 0, 0, 0, 1}),
 			tx.Write("INSERT INTO dhcp_refused_client (id, parent, configuration, version, body, identity, last)"+
 				" SELECT 990003, id, configuration, 1, '{}', 'i', 7 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),

@@ -18,6 +18,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/manager/figures"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server/middleware"
 )
@@ -29,6 +30,10 @@ type API struct {
 	Identity *identity.Service
 	// Status returns the status of the manager. Its type is a component of the OpenAPI document.
 	Status func(ctx context.Context) (any, error)
+	// Figures are the figures over time; nil without them. SeesServicePoint returns an error if a user does not see a service point.
+	Figures          figures.Store
+	SeesServicePoint ServicePointCheck
+	trends           trends
 	// Sample is a value of the type that Status returns.
 	Sample any
 	// NameServer returns the address and port at which a server answers DNS queries.
@@ -45,10 +50,10 @@ type API struct {
 func (a *API) Family() *family.Family {
 	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
 		Paths: slices.Concat(a.tokenPaths(), a.preferencePaths(), []family.Path{a.statusPath(), a.explanationPath(), a.lookupDeclaration(),
-			a.rehearsalDeclaration()}),
+			a.rehearsalDeclaration(), a.figuresDeclaration(), a.forecastDeclaration()}),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
 			"DhcpExplanation": dhcppublish.Explanation{}, "Preference": identity.Preference{}, "DnsLookup": Lookup{},
-			"BackupRehearsal": Rehearsal{}}}
+			"BackupRehearsal": Rehearsal{}, "Figures": Figures{}, "SpaceForecast": SpaceForecast{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -120,7 +125,8 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
-	if slices.Contains([]string{statusPath, explainPath, lookupPath, rehearsalPath, tokensPath, preferencesPath}, at) {
+	if slices.Contains([]string{statusPath, explainPath, lookupPath, rehearsalPath, tokensPath, preferencesPath, figuresPath,
+		forecastPath}, at) {
 		return true
 	}
 	id, below := strings.CutPrefix(at, tokensPath+"/")

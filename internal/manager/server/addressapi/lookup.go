@@ -98,7 +98,7 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 			return problem.Query("dnssec", "must be true or false")
 		}
 	}
-	row, err := a.seen(r.Context(), callerOf(r), id, of+"s")
+	row, err := a.seenResource(r.Context(), callerOf(r), id, of+"s")
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// seen returns a resource of a collection that the caller can see.
-func (a *API) seen(ctx context.Context, caller resource.Caller, id int64, collection string) (row *store.Resource, err error) {
+// seenResource returns a resource of a collection that the caller can see.
+func (a *API) seenResource(ctx context.Context, caller resource.Caller, id int64, collection string) (row *store.Resource, err error) {
 	err = a.Address.Store.View(ctx, func(tx *store.Tx) error {
 		all, err := a.Address.Seen(tx, caller, []int64{id})
 		if row = all[id]; err == nil && (row == nil || row.Collection != collection) {

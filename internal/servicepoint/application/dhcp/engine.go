@@ -53,6 +53,7 @@ type engine struct {
 	// snapshots is true while the list of all leases is written for the manager.
 	snapshots bool
 	renewals  renewals
+	probes6   probes6
 	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
 	pairs    map[int64]*pair
 	statuses map[int64]dhcppair.Status
@@ -107,7 +108,8 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
 		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
 		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
-		pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
+		probes6: probes6{map[netip.Addr]bool{}, map[netip.Addr]int64{}},
+		pairs:   map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
 	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
@@ -120,7 +122,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 	if failed != nil {
 		return nil, nil, failed
 	}
-	e.names = names
+	e.names, names.notify = names, e.observer.notice
 	if o.times == nil {
 		o.times = &times{time.Now, bootTime}
 	}

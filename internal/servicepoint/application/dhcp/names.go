@@ -13,13 +13,16 @@ import (
 	"time"
 
 	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
 )
 
 // registrar keeps the names of clients in DNS. The names that an address should have come from the leases on the disk. A journal of its own
 // contains the names that DNS may have, so that a restart continues: each difference is a task. Tasks wait while the servers of their zone
 // do not answer. No message of a client waits for the registrar.
 type registrar struct {
-	log     *slog.Logger
+	log *slog.Logger
+	// notify is called with notices for the manager. The lock of the registrar is held.
+	notify  func(dhcplease.NameNotice)
 	journal *journal
 	sender  *updateSender
 	stop    context.Context //nolint:containedctx // it ends with close
@@ -106,7 +109,7 @@ type nameTask struct {
 
 // openRegistrar opens the journal of names in a folder.
 func openRegistrar(dir string, log *slog.Logger) (*registrar, error) {
-	r := &registrar{log: log, times: usualTimes, sender: &updateSender{port: dnsPort}, records: map[netip.Addr]*nameRecord{},
+	r := &registrar{log: log, notify: func(dhcplease.NameNotice) {}, times: usualTimes, sender: &updateSender{port: dnsPort}, records: map[netip.Addr]*nameRecord{},
 		hosts: map[string]map[netip.Addr]bool{}, queues: map[string]*zoneQueue{}, counts: map[outcome]int64{}}
 	r.stop, r.end = context.WithCancel(context.Background())
 	j, err := openJournal(dir, journalOptions{segmentSize: namesSegment}, r.applyEntry)

@@ -21,6 +21,7 @@ import (
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
@@ -242,6 +243,20 @@ func TestNamesInDNS(t *testing.T) {
 			d.lookUp("desk.lab.example.", dns.TypeANY) == "" && d.lookUp(reverseName(b), dns.TypePTR) == "chair.lab.example."
 	})
 	waitFor(t, func() bool { return len(s.engine.names.state().Delayed) == 0 })
+	var notices []string // those that were not sent yet
+	s.engine.observer.mu.Lock()
+	for _, n := range s.engine.observer.names {
+		if err := (dhcplease.Observation{Names: []dhcplease.NameNotice{n}}).Check(); err != nil {
+			t.Errorf("%+v: %v", n, err)
+		}
+		notices = append(notices, strings.TrimSpace(n.Kind+" "+n.Zone+" "+n.Name))
+	}
+	s.engine.observer.mu.Unlock()
+	slices.Sort(notices)
+	if want := []string{"CONFLICT lab.example. desk.lab.example.", "CONFLICT lab.example. static.lab.example.",
+		"DELAYED 0.10.in-addr.arpa.", "DELAYED lab.example.", "RESUMED 0.10.in-addr.arpa.", "RESUMED lab.example."}; !slices.Equal(notices, want) {
+		t.Errorf("the notices are %q, not %q", notices, want)
+	}
 	s.engine.mu.Lock() // the leases expire
 	for _, one := range []string{b, c} {
 		l := *s.engine.table.lease(netip.MustParseAddr(one))
@@ -437,6 +452,17 @@ func TestNamesRefused(t *testing.T) {
 	text, err := json.Marshal(s.Diagnostics())
 	if err != nil || !bytes.Contains(text, []byte(`"refused":2`)) {
 		t.Errorf("the diagnostics are %s", text)
+	}
+	o := newObserver(slog.New(slog.DiscardHandler)) // the notices about names are limited, and those about a zone
+	for i := range 2 * maxNotices {
+		o.notice(dhcplease.NameNotice{Kind: dhcplease.NameRefused, Zone: "z.", Name: strings.Repeat("n", i/2), Reason: "\x00\xff"})
+		o.notice(dhcplease.NameNotice{Kind: dhcplease.ZoneDelayed, Zone: "z."})
+		if i%20 == 0 {
+			o.takeObservations(time.Now().Add(time.Duration(i) * time.Hour))
+		}
+	}
+	if len(o.noticed) != maxNoticed || o.noticed["zone z."] != maxZoneNotices || o.noticed["name nn"] != 1 {
+		t.Errorf("%d names were noticed: %v", len(o.noticed), o.noticed)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
 )
 
 // The kinds of entries of the journal of names: names that DNS may have from now on, names that DNS has, and names that it has no longer.
@@ -224,6 +225,7 @@ func (r *registrar) finish(q *zoneQueue, t nameTask, done bool, refusal int) (en
 	if q.reason != "" {
 		q.reason, q.delay = "", 0
 		r.log.Info("updates of client names resumed", "zone", t.zone.Name)
+		r.notify(dhcplease.NameNotice{Kind: dhcplease.ZoneResumed, Zone: t.zone.Name})
 	}
 	one := r.records[t.address]
 	one.queued[t.side] = false
@@ -270,6 +272,11 @@ func (r *registrar) sentAgain(one *nameRecord, t nameTask) []byte {
 // retryLater repeats a task after a while, and logs the reason. The caller holds mu.
 func (r *registrar) retryLater(q *zoneQueue, one *nameRecord, t nameTask, result outcome, reason string) {
 	one.failed[t.side] = result
+	kind := dhcplease.NameRefused
+	if result == outcomeConflict {
+		kind = dhcplease.NameConflict
+	}
+	r.notify(dhcplease.NameNotice{Kind: kind, Zone: t.zone.Name, Name: t.names.Host, Address: t.address, Reason: reason})
 	q.later = append(q.later, laterItem{t.nameItem, time.Now().Add(r.times.again)})
 	now := time.Now().Unix()
 	if last := r.lastLine.Load(); last != now && r.lastLine.CompareAndSwap(last, now) {
@@ -289,6 +296,7 @@ func (r *registrar) delay(q *zoneQueue, err error) {
 	q.until = time.Now().Add(q.delay)
 	if q.reason == "" {
 		r.log.Warn("updates of client names delayed", "zone", q.zone, "reason", err)
+		r.notify(dhcplease.NameNotice{Kind: dhcplease.ZoneDelayed, Zone: q.zone, Reason: err.Error()})
 	}
 	q.reason = err.Error()
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ type observer struct {
 	others   []dhcplease.OtherServer
 	reported map[otherKey]int64
 	taken    time.Time
+	// names are the notices about names of clients, and noticed the numbers of those about a name or a zone since the hour began.
+	names   []dhcplease.NameNotice
+	noticed map[string]int
+	hour    int64
 }
 
 // otherKey identifies another server in a network.
@@ -46,6 +51,11 @@ const (
 	maxOtherServers   = 50
 	// maxReportedServers is the maximum number of servers that are remembered.
 	maxReportedServers = 1000
+	// maxNotices is the maximum number of notices about names that wait. maxNoticed is that of the names and zones in an hour, and
+	// maxZoneNotices that of the notices about a zone.
+	maxNotices     = 50
+	maxNoticed     = 50
+	maxZoneNotices = 10
 	// observeInterval is the time between two observations for the manager.
 	observeInterval = 5 * time.Second
 	// repeatOther is the time in seconds after which a server is reported again.
@@ -54,7 +64,7 @@ const (
 
 func newObserver(log *slog.Logger) *observer {
 	return &observer{log: log, clients: map[int64]map[string]*dhcplease.Refused{}, counts: map[dhcplease.RefusedCount]int64{},
-		reported: map[otherKey]int64{}}
+		reported: map[otherKey]int64{}, noticed: map[string]int{}}
 }
 
 // refuse records a refused client.
@@ -114,11 +124,36 @@ func (o *observer) see(s dhcplease.OtherServer) {
 	o.log.Info("other DHCP server seen", "address", s.Address, "duid", s.DUID, "mac", s.MAC, "network", s.Network, "message", s.Message)
 }
 
+// notice records a notice about names of clients. In an hour there is one for a name, and a limited number of others.
+func (o *observer) notice(n dhcplease.NameNotice) {
+	n.Reason = cut(n.Reason)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if hour := time.Now().Unix() / 3600; hour != o.hour {
+		o.hour = hour
+		clear(o.noticed)
+	}
+	key, limit := "zone "+n.Zone, maxZoneNotices
+	if n.Name != "" {
+		key, limit = "name "+n.Name, 1
+	}
+	if o.noticed[key] >= limit || o.noticed[key] == 0 && len(o.noticed) >= maxNoticed || len(o.names) >= maxNotices {
+		return
+	}
+	o.noticed[key]++
+	o.names = append(o.names, n)
+}
+
+// cut returns a text with at most 200 octets, in valid UTF-8 and without NUL.
+func cut(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), 200)], ""), "\x00", "")
+}
+
 // takeObservations returns the observations since the last call, and forgets them; none within observeInterval.
 func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.taken) < observeInterval && !now.Before(o.taken) || len(o.counts) == 0 && len(o.others) == 0 {
+	if now.Sub(o.taken) < observeInterval && !now.Before(o.taken) || len(o.counts)+len(o.others)+len(o.names) == 0 {
 		return nil
 	}
 	o.taken = now
@@ -134,7 +169,7 @@ func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation)
 	if len(all) == 0 {
 		all = append(all, dhcplease.Observation{})
 	}
-	all[0].Others = first.Others
+	all[0].Others, all[0].Names = first.Others, o.names
 	for _, network := range o.clients {
 		one := dhcplease.Observation{}
 		for _, r := range network {
@@ -146,7 +181,7 @@ func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation)
 	}
 	clear(o.clients)
 	clear(o.counts)
-	o.total, o.others = 0, nil
+	o.total, o.others, o.names = 0, nil, nil
 	return all
 }
 

@@ -90,15 +90,21 @@ func changedNetworks(before, after dhcpdata.Units) (ids []int64) {
 // holds mu.
 func (e *engine) performOrders(c *dhcpdata.Content) {
 	present := map[int64]bool{}
+	restores := restored{e: e}
 	for network, all := range c.Orders() {
 		for _, o := range all {
 			present[o.ID] = true
 			if !e.performed[o.ID] {
 				e.performed[o.ID] = true // an order that cannot be stored is forgotten again
-				e.perform(network, o)
+				if o.Lease != nil {
+					restores.perform(c, network, o)
+				} else {
+					e.perform(network, o)
+				}
 			}
 		}
 	}
+	restores.flush()
 	for id := range e.performed {
 		if !present[id] {
 			delete(e.performed, id)

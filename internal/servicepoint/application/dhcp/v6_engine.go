@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"net/netip"
@@ -18,13 +19,20 @@ type request6 struct {
 }
 
 // handle6 decides on a DHCPv6 message and carries the decision out. It shares the leases, the journal and the limits of DHCPv4.
-func (e *engine) handle6(r *request6) {
+func (e *engine) handle6(r *request6) { e.decide6(r, 0) }
+
+func (e *engine) decide6(r *request6, probed int) {
 	e.mu.Lock()
+	e.withoutRapidCommit(r)
 	c := e.content.Load().compiled
 	d := dhcpdata.Decide6(c, &r.facts, e.leasesFor(c), e.clock.now())
 	reason, sendsNow := e.refusesPaired6(c, r, d), false
-	if reason == "" {
+	if unknown, is := e.probing6(r, d); reason == "" && is != probeActive {
 		reason, sendsNow = e.carryOut6(r, d)
+		if sendsNow && is == probeNeeded && d.Reply != 0 {
+			sendsNow = false
+			reason = cmp.Or(e.probe6(r, d, unknown, probed), reason)
+		}
 	}
 	e.mu.Unlock()
 	if reason != "" {

@@ -239,6 +239,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
 	}
 	c.logBlock(b)
+	b.WriteString(" " + answered + "\n")
 	if c.Metrics != "" {
 		b.WriteString(" " + metricsPlugin + "\n")
 	}

@@ -83,6 +83,7 @@ func (h *hitCounters) load(f *front) {
 // count counts an answer to a client. since is when the query was received, and size its size in bytes.
 func (h *hitCounters) count(f *front, q *packedQuery, a *packedAnswer, size int, client netip.Addr, since int64) {
 	h.given.Inc()
+	f.of.resolver.answers.add(int(a.wire[3] & 15))
 	h.requests.Inc()
 	if a.denied {
 		h.denials.Inc()

@@ -44,6 +44,7 @@ func (s *starting) activate() {
 func registerPlugins() {
 	chain := slices.Concat([]string{stopServing}, dnsserver.Directives, []string{startServing})
 	chain[slices.Index(chain, "prometheus")] = metricsPlugin
+	chain = slices.Insert(chain, slices.Index(chain, metricsPlugin), answered)
 	chain = slices.Insert(chain, slices.Index(chain, "cache")+1, uncached)
 	chain = slices.Insert(chain, slices.Index(chain, "forward"), upstreams)
 	dnsserver.Directives = slices.Insert(chain, slices.Index(chain, "cache"), policies)
@@ -73,6 +74,14 @@ func registerPlugins() {
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			q.next = next
 			return q
+		})
+		return nil
+	})
+	plugin.Register(answered, func(c *caddy.Controller) error {
+		p := &answerCounter{counts: &global.starts.Load().resolver.answers}
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			p.next = next
+			return p
 		})
 		return nil
 	})

@@ -37,12 +37,7 @@ func (q *queryLog) Name() string { return "log" }
 
 // ServeDNS calls the next plugin and logs the query if it is sampled. Health checks of the resolver itself are not logged.
 func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	if r := (request.Request{W: w, Req: m}); r.QClass() == dns.ClassCHAOS && r.Name() == ownQuestion {
-		if client, err := netip.ParseAddr(r.IP()); err == nil && isOwn(client) {
-			return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
-		}
-	}
-	if !q.isSampled() {
+	if isOwnQuery(w, m) || !q.isSampled() {
 		return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
 	}
 	began := time.Now()
@@ -55,6 +50,16 @@ func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	}
 	q.write(r.IP(), r.Proto(), r.Name(), r.Type(), answered, recorder.Len, time.Since(began))
 	return code, err
+}
+
+// isOwnQuery reports whether a query is a health check of the resolver itself.
+func isOwnQuery(w dns.ResponseWriter, m *dns.Msg) bool {
+	r := request.Request{W: w, Req: m}
+	if r.QClass() != dns.ClassCHAOS || r.Name() != ownQuestion {
+		return false
+	}
+	client, err := netip.ParseAddr(r.IP())
+	return err == nil && isOwn(client)
 }
 
 // isSampled counts a query and reports whether it is logged.

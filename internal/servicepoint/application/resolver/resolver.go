@@ -63,7 +63,9 @@ func Kind() application.Kind {
 
 // resolver is the running application.
 type resolver struct {
-	log *slog.Logger
+	// answers counts the answers to clients.
+	answers answerCounts
+	log     *slog.Logger
 	// connections is maxConnections, or fewer in tests.
 	connections int
 	stop        context.CancelFunc
@@ -336,7 +338,7 @@ func (r *resolver) Diagnostics() any {
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: bestAnswer(r.back.found), FrontendResponse: worstAnswer(r.front.found),
 		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(),
-		Upstreams: r.back.found, Listeners: r.front.found,
+		Upstreams: r.back.found, Listeners: r.front.found, Answers: r.answers.byCode(),
 		CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 

@@ -1,0 +1,224 @@
+package leasefile
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+)
+
+// statement is a statement of a file of ISC dhcpd: words up to a semicolon or a block.
+type statement struct {
+	line     int
+	words    []string
+	quoted   []bool
+	block    []statement
+	hasBlock bool
+}
+
+// word returns a word; empty if there is none.
+func (s statement) word(i int) string {
+	if i >= len(s.words) {
+		return ""
+	}
+	return s.words[i]
+}
+
+// scanner splits a file of ISC dhcpd into statements.
+type scanner struct {
+	text []byte
+	at   int
+	line int
+}
+
+var (
+	errEnd       = errors.New("the file ends")
+	errTruncated = errors.New("the entry does not end: the file is truncated or damaged here")
+	errBrace     = errors.New("the entry has a brace too many")
+	errDeep      = errors.New("blocks are nested too deeply")
+	errOctets    = errors.New("the entry contains octets that are not text: the file is damaged here")
+	errQuote     = errors.New("a text does not end in its line")
+)
+
+// maxDepth is the maximum number of nested blocks.
+const maxDepth = 20
+
+// statement returns the next statement outside of blocks. With an error, it returns the words before it.
+func (s *scanner) statement() (statement, error) { return s.nested(0) }
+
+func (s *scanner) nested(depth int) (one statement, err error) {
+	if depth > maxDepth {
+		return one, errDeep
+	}
+	for {
+		word, kind, err := s.token()
+		if len(one.words) == 0 {
+			one.line = s.line
+		}
+		switch {
+		case errors.Is(err, errEnd) && len(one.words) > 0:
+			return one, errTruncated
+		case err != nil:
+			return one, err
+		}
+		switch kind {
+		case 'w', 'q':
+			if depth > 0 && len(one.words) == 0 && isEntry(word) { // the entry before it was not written to its end
+				return one, errTruncated
+			}
+			one.words, one.quoted = append(one.words, word), append(one.quoted, kind == 'q')
+		case ';':
+			if len(one.words) > 0 {
+				return one, nil
+			}
+		case '}':
+			if depth == 0 || len(one.words) > 0 {
+				return one, errBrace
+			}
+			return one, errBlockEnd
+		case '{':
+			one.hasBlock = true
+			for {
+				inner, err := s.nested(depth + 1)
+				switch {
+				case errors.Is(err, errBlockEnd):
+					return one, nil
+				case errors.Is(err, errEnd):
+					return one, errTruncated
+				case err != nil:
+					return one, err
+				}
+				one.block = append(one.block, inner)
+			}
+		}
+	}
+}
+
+// isEntry reports whether a word begins an entry of a lease.
+func isEntry(word string) bool {
+	switch word {
+	case "lease", "ia-na", "ia-ta", "ia-pd", "ia_na", "ia_ta", "ia_pd":
+		return true
+	}
+	return false
+}
+
+// errBlockEnd reports the end of the enclosing block.
+var errBlockEnd = errors.New("the block ends")
+
+// token returns the next word ('w'), quoted text ('q'), or one of ; { }.
+func (s *scanner) token() (word string, kind byte, err error) {
+	for s.at < len(s.text) {
+		switch c := s.text[s.at]; {
+		case c == '\n':
+			s.line++
+			s.at++
+		case c == ' ' || c == '\t' || c == '\r':
+			s.at++
+		case c == '#':
+			if end := bytes.IndexByte(s.text[s.at:], '\n'); end >= 0 {
+				s.at += end
+			} else {
+				s.at = len(s.text)
+			}
+		case c == ';' || c == '{' || c == '}':
+			s.at++
+			return "", c, nil
+		case c == '"':
+			return s.quoted()
+		case c < ' ' || c > '~':
+			return "", 0, errOctets
+		default:
+			from := s.at
+			for s.at < len(s.text) && s.text[s.at] > ' ' && s.text[s.at] <= '~' && !strings.ContainsRune(`;{}"#`, rune(s.text[s.at])) {
+				s.at++
+			}
+			return string(s.text[from:s.at]), 'w', nil
+		}
+	}
+	return "", 0, errEnd
+}
+
+// quoted returns a text in quotes. It has escapes with octal digits (\001), hexadecimal ones (\x01), and those of C.
+func (s *scanner) quoted() (string, byte, error) {
+	var out []byte
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case '"':
+			s.at++
+			return string(out), 'q', nil
+		case '\n':
+			return "", 0, errQuote
+		case '\\':
+			out = append(out, s.escaped())
+		default:
+			out = append(out, c)
+		}
+	}
+	s.at = len(s.text)
+	return "", 0, errEnd
+}
+
+// escaped returns the octet of an escape. at is the backslash before, and the last character of the escape after the call.
+func (s *scanner) escaped() byte {
+	s.at++
+	if s.at >= len(s.text) {
+		return '\\'
+	}
+	digits := func(base byte, most int) (n byte) {
+		for ; most > 0 && s.at+1 < len(s.text); most-- {
+			c := s.text[s.at+1] | 0x20
+			switch {
+			case c >= '0' && c <= '9' && c-'0' < base:
+				n = n*base + c - '0'
+			case base == 16 && c >= 'a' && c <= 'f':
+				n = n*base + c - 'a' + 10
+			default:
+				return n
+			}
+			s.at++
+		}
+		return n
+	}
+	switch c := s.text[s.at]; {
+	case c >= '0' && c <= '7':
+		s.at--
+		return digits(8, 3)
+	case c == 'x':
+		return digits(16, 2)
+	case c == 'n':
+		return '\n'
+	case c == 't':
+		return '\t'
+	case c == 'r':
+		return '\r'
+	case c == 'b':
+		return '\b'
+	default:
+		return c
+	}
+}
+
+// resume moves to the next line that begins an entry, after a line. It returns false if there is none.
+func (s *scanner) resume(after int) bool {
+	for s.line > after && s.at > 0 { // back to the beginning of the entry: the next one may be in what was read as a part of it
+		s.at = bytes.LastIndexByte(s.text[:s.at], '\n')
+		if s.at < 0 {
+			s.at = 0
+			break
+		}
+		s.line--
+	}
+	for {
+		end := bytes.IndexByte(s.text[s.at:], '\n')
+		if end < 0 {
+			return false
+		}
+		s.at += end + 1
+		s.line++
+		for _, word := range []string{"lease ", "ia-na ", "ia-ta ", "ia-pd ", "server-duid ", "failover "} {
+			if bytes.HasPrefix(s.text[s.at:], []byte(word)) {
+				return true
+			}
+		}
+	}
+}
