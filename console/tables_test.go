@@ -95,7 +95,8 @@ func TestSelectedRows(t *testing.T) {
 	s.accessible(p, "the change of selected rows")
 	apply("Apply now")
 	s.ok(p.Text("rack7-srv-08"))
-	if data := s.api("GET", "/api/v2/addresses?limit=10&fields=name,state&filter=name:startsWith(%27rack7-srv-%27)", "")["data"].([]any); len(data) != 3 ||
+	at := "/api/v2/addresses?limit=10&fields=name,state&filter=name:startsWith(%27rack7-srv-%27)"
+	if data := s.api("GET", at, "")["data"].([]any); len(data) != 3 ||
 		data[0].(map[string]any)["state"] != "RESERVED" {
 		t.Errorf("changed addresses: %v", data)
 	}
@@ -231,7 +232,9 @@ func TestAssignMany(t *testing.T) {
 	if after := s.transactions(); after != before+1 {
 		t.Errorf("%v transactions assign three addresses", after-before)
 	}
-	if data := s.api("GET", "/api/v2/zones/"+zone+"/resourceRecords?fields=name,reverseRecord&filter=name:startsWith(%27rack7-%27)", "")["data"].([]any); len(data) != 3 || data[2].(map[string]any)["reverseRecord"] != true {
+	records := "/api/v2/zones/" + zone + "/resourceRecords?fields=name,reverseRecord&filter=name:startsWith(%27rack7-%27)"
+	if data := s.api("GET", records, "")["data"].([]any); len(data) != 3 ||
+		data[2].(map[string]any)["reverseRecord"] != true {
 		t.Errorf("the host records: %v", data)
 	}
 	s.id("addresses", "name:'rack7-srv-03'%20and%20macAddress.address:'00-00-5E-00-53-03'")
@@ -261,8 +264,8 @@ func TestAssignMany(t *testing.T) {
 	s.id("blocks", "range:'10.200.0.0/16'")
 }
 
-// TestHistoryOfContent checks that the history of a network has the changes of its addresses with their fields, that a period limits it, and
-// that a refused undo names the resources.
+// TestHistoryOfContent checks that the history of a network has the changes of its addresses with their fields, that a period limits it,
+// and that a refused undo names the resources.
 func TestHistoryOfContent(t *testing.T) {
 	s := start(t)
 	network, address := s.id("networks", "range:'10.0.0.0/24'"), s.id("addresses", "address:'10.0.0.2'")

@@ -109,8 +109,8 @@ func TestNamesOfDHCPClients(t *testing.T) {
 		t.Errorf("the renewal is answered by %v", again)
 	}
 
-	// Another client with the name gets an address and no name, until the first one has gone. A deployment of DNS with another secret of the key
-	// lies between.
+	// Another client with the name gets an address and no name, until the first one has gone. A deployment of DNS with another secret of
+	// the key lies between.
 	other := dhcpClient{t, dhcpAddress, net.HardwareAddr{2, 0, 0, 0, 0, 2}}
 	second := other.lease()
 	if second == nil {

@@ -23,7 +23,8 @@ type importLeases struct {
 
 // Help returns examples.
 func (importLeases) Help() string {
-	return "Import the configuration of the server first. Active leases are listed at once, and given to the DHCP servers of their networks. " +
+	return "Import the configuration of the server first. Active leases are listed at once, and given to the DHCP servers of their " +
+		"networks. " +
 		"Repeat the import after the old server has stopped.\n\nExamples:\n\n" +
 		"  portolan import leases /var/lib/dhcp/dhcpd.leases --configuration main --dry-run\n" +
 		"  portolan import leases /var/lib/kea/kea-leases4.csv* --configuration main"

@@ -11,8 +11,9 @@ import (
 func TestNames(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"rack7-srv-[01-03]": "rack7-srv-01 rack7-srv-02 rack7-srv-03", "srv-[08-10].x": "srv-08.x srv-09.x srv-10.x", "a[9]": "a9 a10 a11",
-		"a[007]": "a007 a008 a009", "rack7-srv-##": "rack7-srv-01 rack7-srv-02 rack7-srv-03", "#": "1 2 3", "printer": "printer-1 printer-2 printer-3",
-		"": "  ",
+		"a[007]": "a007 a008 a009", "rack7-srv-##": "rack7-srv-01 rack7-srv-02 rack7-srv-03", "#": "1 2 3",
+		"printer": "printer-1 printer-2 printer-3",
+		"":        "  ",
 	} {
 		names, err := cli.Names(pattern, 3)
 		if got := strings.Join(names, " "); err != nil || got != want {

@@ -267,7 +267,8 @@ func (i *LeaseImport) place(network int64, l leasefile.Lease) (reservation int64
 	}
 	for _, one := range ranges[at].excluded {
 		if one.Has(l.Address) {
-			return 0, refuseLease("%s is excluded from its DHCP range (%s): change the exclusion, or end the lease at the other server", l.Address, one)
+			return 0, refuseLease("%s is excluded from its DHCP range (%s): change the exclusion, or end the lease at the other server",
+				l.Address, one)
 		}
 	}
 	return 0, nil
@@ -338,13 +339,15 @@ func (i *LeaseImport) reserved(row *store.Resource, l leasefile.Lease) (int64, e
 		clients = append(clients, text)
 	}
 	if l.State == leasefile.Abandoned {
-		return 0, refuseLease("%s is abandoned in the file, and reserved for %s by %s: the reservation counts", l.Address, strings.Join(clients, ", "), shown)
+		return 0, refuseLease("%s is abandoned in the file, and reserved for %s by %s: the reservation counts",
+			l.Address, strings.Join(clients, ", "), shown)
 	}
 	id := l.ClientID
 	if l.Address.Is6() {
 		id = l.DUID
 	}
-	return 0, refuseLease("%s is reserved for %s by %s, and %s has a lease of it: end the lease at the other server, or change the reservation", l.Address, strings.Join(clients, ", "), shown,
+	return 0, refuseLease("%s is reserved for %s by %s, and %s has a lease of it: end the lease at the other server, or change the "+
+		"reservation", l.Address, strings.Join(clients, ", "), shown,
 		clientText(hardwareText(hex.EncodeToString(l.Hardware)), strings.ToUpper(hex.EncodeToString(id))))
 }
 

@@ -158,13 +158,15 @@ func TestFailoverPair(t *testing.T) {
 	state("DECLARED")
 	apitest.Eventually(t, "the declaration is followed once", func() bool { return !two.pair().PartnerDown && one.pair().DeclaredDown == id })
 	two.reports(dhcplease.Pair{Partner: one.id, State: "NORMAL", Connected: true, Declaration: id, Conflicts: 2,
-		Contested: []dhcplease.Contested{{Address: netip.MustParseAddr("10.0.0.101"), Keeps: dhcplease.Holder{MAC: "00005e005301", HostName: "lamp"},
+		Contested: []dhcplease.Contested{{Address: netip.MustParseAddr("10.0.0.101"),
+			Keeps: dhcplease.Holder{MAC: "00005e005301", HostName: "lamp"},
 			Loses: dhcplease.Holder{DUID: "00030001aa"}}}})
 	state("DONE")
 	apitest.Eventually(t, "the declaration ends", func() bool { return one.pair().DeclaredDown == 0 })
 	events := string(m.Want(200, "GET", "/api/v2/events?limit=100&"+filter("category:'SERVER_HIGH_AVAILABILITY'"), "").Body)
 	for _, want := range []string{"Failover of DHCP server dhcp2 with dhcp1: COMMUNICATIONS-INTERRUPTED, after NORMAL.", "by force",
-		"had leased 2 addresses to different clients: 10.0.0.101 stays with 00-00-5E-00-53-01 (lamp), and 00030001AA gets a NAK at its next renewal; " +
+		"had leased 2 addresses to different clients: 10.0.0.101 stays with 00-00-5E-00-53-01 (lamp), and 00030001AA gets a NAK at its next " +
+			"renewal; " +
 			"the others are in the log of the server."} {
 		if !strings.Contains(events, want) {
 			t.Errorf("no event contains %q: %s", want, events)

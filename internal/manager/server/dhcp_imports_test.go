@@ -69,7 +69,8 @@ func TestKeaLeasesAreImported(t *testing.T) {
 		line("10.0.0.104", "00:00:5e:00:53:04", time.Hour, time.Hour, 1) + line("10.0.0.150", "00:00:5e:00:53:05", time.Hour, time.Hour, 0) +
 		line("10.0.0.160", "00:00:5e:00:53:06", time.Hour, time.Hour, 0) + line("10.0.0.30", "00:00:5e:00:53:30", time.Hour, time.Hour, 0)
 	one, log := p.importLeases(file)
-	if one.Text("created") != "3" || one.Text("unchanged") != "2" || one.Text("refused") != "2" || one.Text("state") != "COMPLETED_WITH_WARNINGS" ||
+	if one.Text("created") != "3" || one.Text("unchanged") != "2" || one.Text("refused") != "2" ||
+		one.Text("state") != "COMPLETED_WITH_WARNINGS" ||
 		!strings.Contains(log, "line 6: LeaseNotImported: 10.0.0.150 is excluded") || !strings.Contains(log, "in use as STATIC address") {
 		t.Fatalf("the import is %s\n%s", one.Text("state"), log)
 	}
@@ -115,7 +116,8 @@ func TestImportedLeasesExpire(t *testing.T) {
 	at := "/api/v2/networks/" + p.network
 	m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.199"}`)
 	soon := m.Store.Now().Add(2 * time.Second).Unix()
-	if one, log := p.importLeases(kea4Head + fmt.Sprintf("10.0.0.101,00:00:5e:00:53:01,,3600,%d,1,0,0,,0,,0\n", soon)); one.Text("created") != "1" {
+	lease := fmt.Sprintf("10.0.0.101,00:00:5e:00:53:01,,3600,%d,1,0,0,,0,,0\n", soon)
+	if one, log := p.importLeases(kea4Head + lease); one.Text("created") != "1" {
 		t.Fatal(log)
 	}
 	apitest.Eventually(t, "the lease ends", func() bool {

@@ -132,8 +132,8 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	p.has(unit, `"prefix":"10.0.0.0/25"`)
 }
 
-// TestFailedLiveChangeDelaysNoOther checks that a live change that cannot be deployed delays no other one. It is tried again, and its network
-// follows after the reason was removed.
+// TestFailedLiveChangeDelaysNoOther checks that a live change that cannot be deployed delays no other one. It is tried again, and its
+// network follows after the reason was removed.
 func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -101,7 +101,8 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 	server, send := m.observe(configuration, "dhcp1")
 	a := netip.MustParseAddr("10.0.0.20")
 	send(dhcplease.Observation{Names: []dhcplease.NameNotice{{Kind: dhcplease.ZoneDelayed, Zone: "lab.example.", Reason: "i/o timeout"},
-		{Kind: dhcplease.ZoneResumed, Zone: "lab.example."}, {Kind: dhcplease.NameConflict, Zone: "lab.example.", Name: "desk.lab.example.", Address: a},
+		{Kind: dhcplease.ZoneResumed, Zone: "lab.example."},
+		{Kind: dhcplease.NameConflict, Zone: "lab.example.", Name: "desk.lab.example.", Address: a},
 		{Kind: dhcplease.NameRefused, Zone: "lab.example.", Name: "lamp.lab.example.", Address: a, Reason: "REFUSED"}}})
 	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DDNS_NOTIFICATION'"), "")
 	for i, want := range []string{"DHCP server dhcp1 cannot update names of clients in zone lab.example: i/o timeout.",

@@ -24,7 +24,8 @@ func TestPreferences(t *testing.T) {
 	}
 	m.Want(200, "PUT", at+"/overview", `{"value":{"cards":[]}}`, ada)
 	m.Want(200, "PUT", at+"/overview", `{"value":{"cards":["alarms"]}}`, ada)
-	if r := m.Want(200, "GET", at, "", ada); r.Count() != 2 || r.Text("data.0.name") != "overview" || r.Text("data.0.value.cards.0") != "alarms" {
+	if r := m.Want(200, "GET", at, "", ada); r.Count() != 2 || r.Text("data.0.name") != "overview" ||
+		r.Text("data.0.value.cards.0") != "alarms" {
 		t.Errorf("ada's preferences: %s", r.Body)
 	}
 	if r := m.Want(200, "GET", at+"/table.networks", "", ada); r.Text("value.columns.0") != "name" {

@@ -367,7 +367,8 @@ func TestUndoOfAMoveBehindOthers(t *testing.T) {
 	move := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.id")
 	child := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"c.b.a"}`)
 	undo := `{"transactionType":"UNDO","transactionId":` + move + `}`
-	m.Refused(409, "UndoConflict", "c.b.a ("+child+") was created in Zone b.a ("+zone+") afterwards", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
+	m.Refused(409, "UndoConflict", "c.b.a ("+child+") was created in Zone b.a ("+zone+") afterwards",
+		"POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/zones/"+child, "")
 	m.Want(201, "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")

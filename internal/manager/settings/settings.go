@@ -207,7 +207,8 @@ func (x *SystemSettings) Validate(*resource.Change) error {
 func (x *AuditDataSettings) Validate(*resource.Change) error {
 	switch {
 	case x.DdnsTransactionRetentionPeriod != "":
-		return problem.NotYet("ddnsTransactionRetentionPeriod: updates of the names of DHCP clients are not stored as transactions, so none expires: " +
+		return problem.NotYet("ddnsTransactionRetentionPeriod: updates of the names of DHCP clients are not stored as transactions, so none " +
+			"expires: " +
 			"sessionAndEventsRetentionPeriod applies to the events about them")
 	case x.ExportEnabled || x.Destination != nil:
 		return problem.NotYet("exportEnabled: use webhooks to export events and --history-syslog to export the history")

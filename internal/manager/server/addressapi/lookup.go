@@ -102,7 +102,8 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	name, at := query.Get("name"), netip.AddrPort{}
+	name := query.Get("name")
+	var at netip.AddrPort
 	if of == "zone" {
 		if name != "" {
 			return problem.Query("name", "cannot be given with zone")

@@ -42,7 +42,8 @@ func (a *API) Family() *family.Family {
 			a.tokenPaths()),
 		Schemas: map[string]any{
 			"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
-			"FleetApplication": fleet.ApplicationDetail{}, "FleetApplicationKind": fleet.Kind{}, "FleetEvent": fleet.Event{}, "FleetRollout": fleet.Rollout{},
+			"FleetApplication": fleet.ApplicationDetail{}, "FleetApplicationKind": fleet.Kind{}, "FleetEvent": fleet.Event{},
+			"FleetRollout":       fleet.Rollout{},
 			"FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{}, "ServicePointV4": fleet.ServicePoint{},
 			"AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{}}}
 }
