@@ -402,13 +402,18 @@ func TestForms(t *testing.T) {
 	s.ok(p.Go("/ui/accessRights"))
 	s.ok(p.Still())
 	click("New")
-	fill("Default access level", "VIEW")
-	fill("User scope", "carol")
+	fill("Access level", "VIEW")
+	_, err = browser.Eval[any](p, `[...document.querySelectorAll("dialog .covers label")].find(l => l.innerText.trim() === "everything").click()`)
+	s.ok(err)
+	fill("User or group", "carol")
 	s.ok(p.Wait("document.querySelector('dialog .hit')"))
 	_, err = browser.Eval[any](p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true}))`)
 	s.ok(err)
 	click("Add one")
-	fill("Access level", "FULL")
+	s.ok(p.Wait(`document.querySelector("dialog .members")`))
+	_, err = browser.Eval[any](p, `(() => { const l = [...document.querySelectorAll("dialog .members label")].find(l => l.innerText.startsWith("Access level")),
+		e = document.getElementById(l.htmlFor); e.value = "FULL"; e.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	s.ok(err)
 	fill("Resource type", "IPv4Network")
 	click("Apply now")
 	s.ok(p.Wait("document.querySelector('.toast button')?.innerText.includes('Undo')"))
@@ -1011,7 +1016,8 @@ func TestLookingOnly(t *testing.T) {
 		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Create)/.test(b.innerText))`))
 	}
 	s.ok(p.Go("/ui/transactions"))
-	s.ok(p.Text("No changes visible to you."))
+	s.ok(p.Text("You do not have permission to view this page."))
+	s.ok(p.Text("history privilege"))
 	s.ok(p.Go("/ui/space"))
 	s.ok(p.Text("10.0.0.0/8"))
 }
@@ -1130,7 +1136,7 @@ func TestServicePoint(t *testing.T) {
 		s.ok(err)
 	}
 	press("Change")
-	s.ok(p.Wait(`document.querySelector("dialog textarea")?.value.includes("127.0.0.1")`))
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog input")].some(i => i.value === "127.0.0.1")`))
 	s.fill(p, "Memory, MiB", "256")
 	dialog("Save")
 	if got := fmt.Sprint(s.api("GET", at+"/applications", "")["data"]); !strings.Contains(got, "memoryMiB:256") {
@@ -1172,8 +1178,9 @@ func TestStagedTogether(t *testing.T) {
 		s.ok(p.Go("/ui/networks/" + network + "/" + tab))
 		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=tab]")].some(b => b.innerText === "Addresses") && [...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("Assign address"))`))
 	}
-	s.ok(p.Go("/ui/networks/" + network + "/tags")) // subcollections without a tab are shown on the generic page
-	s.ok(p.Text("Also:"))
+	s.ok(p.Go("/ui/networks/" + network + "/tags")) // subcollections without a tab are shown below the tab More
+	s.ok(p.Wait(`document.querySelector("nav.further a[href$='/defaultZones']") &&
+		[...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("Assign address"))`))
 	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?tab=text"))
 	s.ok(p.Wait(`document.querySelector("#zone-text")?.value.includes("crane-1-1-1")`))
 	_, err := browser.Eval[any](p, `(() => { const e = document.querySelector("#zone-text"); e.value += "bad line here x\n"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)

@@ -241,8 +241,8 @@ func (l *Lease) read6(s statement) (err error) {
 	return nil
 }
 
-// time returns the time of a statement: a weekday, a date and a time in UTC, the seconds since 1970 after epoch, or never, which is the zero
-// time.
+// time returns the time of a statement: a weekday, a date and a time in UTC, the seconds since 1970 after epoch, or never, which is the
+// zero time.
 func (s statement) time() (time.Time, error) {
 	switch {
 	case s.word(1) == "never":

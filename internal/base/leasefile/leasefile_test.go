@@ -162,7 +162,7 @@ func TestKea(t *testing.T) {
 	wants(t, `address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state,user_context,pool_id
 10.0.0.20,00:00:5e:00:53:20,01:00:00:5e:00:53:20,3600,1795950000,1,0,0,crane&#x2c20,0,,0
 address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state,user_context,pool_id
-10.0.0.20,00:00:5e:00:53:20,01:00:00:5e:00:53:20,3600,1795953600,1,0,0,crane&#x2c20,0,{"ISC":{"relay-agent-info":{"sub-options":"0x0103616263"}}},0
+10.0.0.20,00:00:5e:00:53:20,01:00:00:5e:00:53:20,3600,1795953600,1,0,0,crane&#x2c20,0,{"ISC":{"relay-agent-info":"0x0103616263"}},0
 10.0.0.21,00:00:5e:00:53:21,,4294967295,6090917295,1,0,0,,0,,0
 10.0.0.22,00:00:5e:00:53:22,,0,1795950000,1,0,0,,0,,0
 

@@ -128,7 +128,7 @@ func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource)
 		}
 		for _, child := range since {
 			if child != nil && child.Key != "" {
-				return cannotUndo("%s (%d) was created in %s (%d) afterwards", described(child), child.ID, described(before), row.ID)
+				return cannotUndo("%s (%d) was created in %s (%d) afterwards", described(child), child.ID, described(before), before.ID)
 			}
 		}
 	}
@@ -145,14 +145,14 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	shown := shownOf(u)
 	t := c.API.types[shown.Type]
 	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
-		return nil, cannotUndo("changes of %s (%d) cannot be undone", described(shown), u.resource)
+		return nil, cannotUndo("changes of %s (%d) cannot be undone", described(shown), shown.ID)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
 		return nil, cannotUndo("%s (%d) was changed afterwards, by transaction %d", described(now), now.ID, now.Version)
 	}
 	switch {
 	case u.after != nil && now == nil:
-		return nil, cannotUndo("%s (%d) was deleted afterwards", described(u.after), u.resource)
+		return nil, cannotUndo("%s (%d) was deleted afterwards", described(u.after), u.after.ID)
 	case u.before == nil:
 		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
@@ -257,7 +257,7 @@ func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
 	if below {
 		how = "was added to %s (%d) afterwards"
 	}
-	return cannotUndo("%s (%d) "+how, described(needing), needs, described(removed[needed]), needed)
+	return cannotUndo("%s (%d) "+how, described(needing), needing.ID, described(removed[needed]), removed[needed].ID)
 }
 
 // restore restores a deleted resource with its old id.

@@ -88,7 +88,7 @@ func TestExtension(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			if s.Layout().Version() != 16 || s.schema != 16 {
+			if s.Layout().Version() != 25 || s.schema != 25 {
 				t.Errorf("the layout has schema version %d, the database %d", s.Layout().Version(), s.schema)
 			}
 			changeThings(t, s, &refuse)

@@ -30,8 +30,8 @@ func readPair(tx *store.Tx, a *resource.API, c *dhcpdata.Content, server, networ
 	return &pairOfExplained{x, alone}, err
 }
 
-// Limit implements dhcpdata.Limiter: a client without a lease gets one for MCLT at first. How long the next ones are is known to the servers
-// only, and usually as long as configured.
+// Limit implements dhcpdata.Limiter: a client without a lease gets one for MCLT at first. How long the next ones are is known to the
+// servers only, and usually as long as configured.
 func (l *reportedLeases) Limit(network int64, _ netip.Addr, client string, wanted, now int64) int64 {
 	if l.pair == nil || l.pair.alone {
 		return wanted

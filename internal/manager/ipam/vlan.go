@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -201,6 +202,9 @@ func checkVLAN(c *resource.Change, vlan schema.Ref, configuration int64) error {
 		return nil
 	}
 	head, err := c.Tx.Head(vlan.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // the check of references names it
+	}
 	if err != nil || head.Configuration == configuration {
 		return err
 	}
@@ -231,7 +235,7 @@ var freeNumbersReport = resource.Report{Name: "freeNumbers", Summary: "The free 
 			if whole, err := caller.Rights.Whole(tx, []int64{of.ID}); err != nil {
 				return nil, err
 			} else if !whole[of.ID] {
-				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name, of.Name)
+				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name, problem.About(of.ID, of.Name))
 			}
 		}
 		g, err := groupOf(tx, of.ID)

@@ -74,6 +74,7 @@ var byItself = map[string]string{
 	"internal/manager/kms/aws.go":                  "the service that the operator names when the program starts",
 	"internal/manager/kms/vault.go":                "as above",
 	"internal/manager/server/feeds.go":             "--response-feeds says where",
+	"internal/manager/server/figures.go":           "--figures-url says where",
 	"internal/manager/server/examine.go":           "the manager itself",
 	"internal/manager/history/syslog.go":           "--history-syslog says where",
 	"internal/manager/notify/mail.go":              "--smtp says where",

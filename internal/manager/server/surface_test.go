@@ -251,6 +251,7 @@ func TestCollectionsWithoutResources(t *testing.T) {
 var beyond = map[string][]string{"GenericRecord.recordType": strings.Split("DNSKEY|HTTPS|MX|NAPTR|SRV|SVCB|URI|AMTRELAY|ATMA|AVC|CDNSKEY|"+
 	"CDS|CSYNC|DLV|DOA|EID|EUI48|"+
 	"EUI64|GPOS|HIP|L32|L64|LP|MD|MF|NID|NIMLOC|NINFO|NSAP-PTR|OPENPGPKEY|RKEY|SMIMEA|TA|TALINK|ZONEMD", "|"),
+	"Server.profile": {"PORTOLAN_SERVICE_POINT"}, "HAServer.profile": {"PORTOLAN_SERVICE_POINT"},
 	"Server.state": {"DISABLE"}, "HAServer.state": {"DISABLE"}, "WorkflowRequest.state": {"PENDING"},
 	"UserDefinedFieldDefinition.resourceType": {"HTTPSRecord", "SVCBRecord", "URIRecord"}} // which release 9.6 adds
 
