@@ -43,8 +43,8 @@ type Pair struct {
 	Contact   int64 `json:"contact,omitempty"`
 	// SkewMillis is the clock of the partner minus that of the server.
 	SkewMillis int64 `json:"skewMillis,omitempty"`
-	// Pending is the number of records that the partner lacks. Conflicts counts the addresses that both servers had leased. Contested are those
-	// since the last report, at most MaxContested.
+	// Pending is the number of records that the partner lacks. Conflicts counts the addresses that both servers had leased. Contested are
+	// those since the last report, at most MaxContested.
 	Pending   int64       `json:"pending,omitempty"`
 	Conflicts int64       `json:"conflicts,omitempty"`
 	Contested []Contested `json:"contested,omitempty"`

@@ -254,7 +254,8 @@ func TestNamesInDNS(t *testing.T) {
 	s.engine.observer.mu.Unlock()
 	slices.Sort(notices)
 	if want := []string{"CONFLICT lab.example. desk.lab.example.", "CONFLICT lab.example. static.lab.example.",
-		"DELAYED 0.10.in-addr.arpa.", "DELAYED lab.example.", "RESUMED 0.10.in-addr.arpa.", "RESUMED lab.example."}; !slices.Equal(notices, want) {
+		"DELAYED 0.10.in-addr.arpa.", "DELAYED lab.example.", "RESUMED 0.10.in-addr.arpa.", "RESUMED lab.example."}; !slices.Equal(notices,
+		want) {
 		t.Errorf("the notices are %q, not %q", notices, want)
 	}
 	s.engine.mu.Lock() // the leases expire

@@ -11,8 +11,8 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv6"
 )
 
-// TestDamagedLeases6 checks that each address without a lease is probed before it is advertised while leases may be unknown, also to clients
-// that ask for rapid commit. An address that answers is abandoned, and the client gets another one.
+// TestDamagedLeases6 checks that each address without a lease is probed before it is advertised while leases may be unknown, also to
+// clients that ask for rapid commit. An address that answers is abandoned, and the client gets another one.
 func TestDamagedLeases6(t *testing.T) {
 	u := units6(t, dhcpdata.Service{V6: true, Name: "rapid-commit", Value: []byte("true"),
 		From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 40}})
