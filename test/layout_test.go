@@ -19,7 +19,7 @@ var below = map[string][]string{
 	"manager":      {"base", "wire", "engine"},
 	"servicepoint": {"base", "wire"},
 	"client":       {"base", "engine/schema", "engine/resource"},
-	"testkit":      {"base", "wire", "engine", "manager"},
+	"testkit":      {"base", "wire", "engine", "manager", "servicepoint"},
 }
 
 // TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and the order of the parts. Each package must have

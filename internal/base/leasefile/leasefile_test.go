@@ -118,7 +118,7 @@ func wants(t *testing.T, file, want string) {
 	}
 }
 
-// The last entry of an address counts. Entries that are damaged are reported, and do not hide the ones after them.
+// TestISC checks that the last entry of an address counts. Damaged entries are reported, and do not hide the ones after them.
 func TestISC(t *testing.T) {
 	wants(t, iscFile, `
 19 10.0.0.20 0 active 29T10:30-29T22:00 1:00005e005320 id=0100005e005320 "crane ø" 000400010007 "sw\"1\\" "MSFT 5.0"
@@ -132,7 +132,7 @@ func TestISC(t *testing.T) {
 53 10.0.0.27 wrong: the entry does not end: the file is truncated or damaged here`)
 }
 
-// An identity association that is written again has lost the addresses that it does not have any more.
+// TestISC6 checks that an identity association that is written again has lost the addresses that it does not have any more.
 func TestISC6(t *testing.T) {
 	wants(t, `server-duid "\000\001";
 ia-na "\001\000\000\000\000\003\000\001\000\000^\000S\001" {
@@ -195,7 +195,7 @@ func TestKea6(t *testing.T) {
 6 2001:db8:2:: wrong: the prefix length 0 is not possible`)
 }
 
-// Other files are refused, and damage costs no more than the damaged entries, whatever the file contains.
+// TestBadFiles checks that other files are refused, and that damage costs no more than the damaged entries, whatever the file contains.
 func TestBadFiles(t *testing.T) {
 	for name, file := range map[string]string{"empty": "", "text": "hello", "configuration": "subnet 10.0.0.0 netmask 255.0.0.0 { }",
 		"octets": "\x00\x01\x02", "braces": "}}}}", "comment": "# lease 10.0.0.1 {"} {

@@ -105,7 +105,8 @@ func (p *executor) configurationOfLeases() (int64, error) {
 		return 0, badPlace(within.Collection.Name, "must be a configuration")
 	}
 	var ids []int64
-	if err := p.Tx.List(store.Query{From: store.Resources, Limit: 2, Where: store.InCollection(configurations)}, func(r *store.Resource) error {
+	only := store.Query{From: store.Resources, Limit: 2, Where: store.InCollection(configurations)}
+	if err := p.Tx.List(only, func(r *store.Resource) error {
 		ids = append(ids, r.ID)
 		return nil
 	}); err != nil {

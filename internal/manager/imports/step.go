@@ -491,8 +491,7 @@ func (j *job) prepare(ctx context.Context, rows []*row) error {
 		}
 		if made == nil {
 			continue
-		}
-		if len(j.prepared) == maxPrepared {
+		} else if len(j.prepared) == maxPrepared {
 			return errFewer
 		}
 		j.prepared[one.number] = made

@@ -33,7 +33,7 @@ func (p *dhcpPlan) importLeases(file string) (one reply, log string) {
 	return p.EndedImport(p.ID("/api/v2/imports", body, kind))
 }
 
-// orders returns the orders to restore leases of a network that the content has.
+// restores returns the orders to restore leases of a network that the content has.
 func (p *dhcpPlan) restores(network string) (all []dhcpdata.Order) {
 	p.T.Helper()
 	p.fetch()
@@ -51,7 +51,7 @@ func (p *dhcpPlan) restores(network string) (all []dhcpdata.Order) {
 
 const kea4Head = "address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state,user_context,pool_id\n"
 
-// Leases of Kea are given to the server once. A lease that the server has given later stays, and the orders end when the server has
+// TestKeaLeasesAreImported checks that leases of Kea are given to the server once. A lease that the server has given later stays, and the orders end when the server has
 // confirmed them.
 func TestKeaLeasesAreImported(t *testing.T) {
 	m := startAlone(t)
@@ -109,7 +109,7 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	m.Verify()
 }
 
-// Leases of an import that no server takes end by time. Settings and files that leases do not have are refused.
+// TestImportedLeasesExpire checks that leases of an import that no server takes end by time. Settings and files that leases do not have are refused.
 func TestImportedLeasesExpire(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -146,7 +146,7 @@ func TestImportedLeasesExpire(t *testing.T) {
 	m.Verify()
 }
 
-// Addresses and prefixes of DHCPv6 keep their DUID and IAID, and temporary addresses are refused.
+// TestLeases6AreImported checks that addresses and prefixes of DHCPv6 keep their DUID and IAID, and temporary addresses are refused.
 func TestLeases6AreImported(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()

@@ -20,7 +20,7 @@ type probes6 struct {
 // maxSilent is the maximum number of addresses whose silence is remembered.
 const maxSilent = 64 << 10
 
-// Answers of probing6.
+// probing is an answer of probing6.
 type probing uint8
 
 const (
