@@ -169,6 +169,8 @@ func TestNetboxAddressesOutside(t *testing.T) {
 	t.Parallel()
 	lists := map[string]string{
 		"/api/ipam/aggregates/":   `[]`,
+		"/api/ipam/vlan-groups/":  `[]`,
+		"/api/ipam/vlans/":        `[]`,
 		"/api/ipam/prefixes/":     `[{"prefix":"192.0.2.0/24","status":{"value":"active"}},{"prefix":"192.0.2.0/26","status":{"value":"active"}},{"prefix":"198.51.100.0/24","status":{"value":"active"}}]`,
 		"/api/ipam/ip-ranges/":    `[]`,
 		"/api/ipam/ip-addresses/": `[{"address":"198.51.100.10/24","status":{"value":"active"},"dns_name":"good.example.com"},{"address":"198.51.100.11/24","status":{"value":"active"},"dns_name":"my_host.example.com"},{"address":"192.0.2.200/24","status":{"value":"active"},"dns_name":"in-parent.example.com"},{"address":"203.0.113.1/32","status":{"value":"active"},"dns_name":"orphan.example.com"}]`,
