@@ -6,8 +6,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestContentTransactions checks that the history of a network with its content has the changes of its addresses and ranges, also of deleted
-// ones and of those below them, and none of other networks.
+// TestContentTransactions checks that the history of a network with its content has the changes of its addresses and ranges, also of
+// deleted ones and of those below them, and none of other networks.
 func TestContentTransactions(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()

@@ -51,8 +51,8 @@ func (p *dhcpPlan) restores(network string) (all []dhcpdata.Order) {
 
 const kea4Head = "address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state,user_context,pool_id\n"
 
-// TestKeaLeasesAreImported checks that leases of Kea are given to the server once. A lease that the server has given later stays, and the orders end when the server has
-// confirmed them.
+// TestKeaLeasesAreImported checks that leases of Kea are given to the server once. A lease that the server has given later stays, and the
+// orders end when the server has confirmed them.
 func TestKeaLeasesAreImported(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
@@ -109,7 +109,8 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	m.Verify()
 }
 
-// TestImportedLeasesExpire checks that leases of an import that no server takes end by time. Settings and files that leases do not have are refused.
+// TestImportedLeasesExpire checks that leases of an import that no server takes end by time. Settings and files that leases do not have are
+// refused.
 func TestImportedLeasesExpire(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
