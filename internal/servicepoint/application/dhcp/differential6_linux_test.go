@@ -413,20 +413,23 @@ func (w *twins) exchange6(p *plan6, a *actor6, s step6) (answers [2]answer6) {
 		send(i, a, s, w.transaction)
 		send(i, sentinel, last, w.transaction+1)
 	}
+	var got [2][]byte
+	innerID := func(packet []byte) uint32 {
+		outer, err := dhcpmsg.ParseOptions6(packet[34:])
+		inner, _ := outer.Find(dhcpmsg.OptRelayMessage6)
+		if err != nil || len(inner) < 4 {
+			w.t.Fatalf("%x: %v", packet, err)
+		}
+		return uint32(inner[1])<<16 | uint32(inner[2])<<8 | uint32(inner[3])
+	}
 	for i, one := range sides {
-		var got []byte
 		until, again := time.After(10*time.Second), time.NewTicker(2*time.Second)
 		for ended := false; !ended; {
 			select {
 			case packet := <-one.packets:
-				outer, err := dhcpmsg.ParseOptions6(packet[34:])
-				inner, _ := outer.Find(dhcpmsg.OptRelayMessage6)
-				if err != nil || len(inner) < 4 {
-					w.t.Fatalf("%x: %v", packet, err)
-				}
-				switch id := uint32(inner[1])<<16 | uint32(inner[2])<<8 | uint32(inner[3]); id {
+				switch innerID(packet) {
 				case w.transaction:
-					got = packet
+					got[i] = packet
 				case w.transaction + 1:
 					ended = true
 				}
@@ -437,7 +440,10 @@ func (w *twins) exchange6(p *plan6, a *actor6, s step6) (answers [2]answer6) {
 			}
 		}
 		again.Stop()
-		answers[i] = p.read(w.t, got)
+	}
+	w.awaitLate(&got, innerID)
+	for i := range sides {
+		answers[i] = p.read(w.t, got[i])
 	}
 	return answers
 }

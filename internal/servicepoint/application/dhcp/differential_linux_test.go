@@ -440,8 +440,8 @@ func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 	if s.network < 0 { // the reply takes the same way as that to the message
 		last = step{kind: dhcpdata.Request, client: [2]netip.Addr{reserved, reserved}, network: -1, link: -1}
 	}
+	var got [2][]byte
 	for i, one := range []*side{w.ours, w.kea} {
-		var got []byte
 		until := time.After(10 * time.Second)
 		again := time.NewTicker(2 * time.Second)
 		w.send(one, p, sentinel, last, i, w.transaction+1)
@@ -450,7 +450,7 @@ func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 			case packet := <-one.packets:
 				switch binary.BigEndian.Uint32(packet[4:]) {
 				case w.transaction:
-					got = packet
+					got[i] = packet
 				case w.transaction + 1:
 					ended = true
 				}
@@ -461,7 +461,10 @@ func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 			}
 		}
 		again.Stop()
-		answers[i] = p.read(got)
+	}
+	w.awaitLate(&got, func(packet []byte) uint32 { return binary.BigEndian.Uint32(packet[4:]) })
+	for i := range answers {
+		answers[i] = p.read(got[i])
 	}
 	return answers
 }

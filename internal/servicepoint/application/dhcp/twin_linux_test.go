@@ -147,6 +147,30 @@ func (w *twins) listen(network, address string) *net.UDPConn {
 	return conn.(*net.UDPConn)
 }
 
+// lateAnswer is the time for an answer after that to the message that follows.
+const lateAnswer = 150 * time.Millisecond
+
+// awaitLate waits for the answer of a server if only the other one has answered. The message that follows comes from a client with a lease,
+// so a busy server may answer it first. id returns the transaction of a packet.
+func (w *twins) awaitLate(got *[2][]byte, id func(packet []byte) uint32) {
+	for i, one := range []*side{w.ours, w.kea} {
+		if got[i] != nil || got[1-i] == nil {
+			continue
+		}
+		for until := time.After(lateAnswer); got[i] == nil; {
+			select {
+			case packet := <-one.packets:
+				if id(packet) == w.transaction {
+					got[i] = packet
+				}
+				continue
+			case <-until:
+			}
+			break
+		}
+	}
+}
+
 // inNamespace calls a function on a thread in a network namespace. The sockets that it opens stay there.
 func inNamespace(t testing.TB, name string, fn func()) {
 	t.Helper()
