@@ -166,7 +166,11 @@ func TestCachedEqualsUncached(t *testing.T) {
 			})
 		}
 	}
-	if hits < 500 {
+	fewest := 500.0
+	if testing.Short() { // fewer random questions
+		fewest = 100
+	}
+	if hits < fewest {
 		t.Errorf("the front has given %v answers", hits)
 	}
 }
