@@ -357,10 +357,10 @@ func TestFullJournal(t *testing.T) {
 	c := dial(t, address, 1)
 	a := c.lease()
 	j := s.engine.journal
-	j.mu.Lock()
+	j.writing.Lock()
 	file := j.file
 	j.file = brokenFile{file}
-	j.mu.Unlock()
+	j.writing.Unlock()
 	before := leaseAt(s, a)
 	if m := c.renew(a); m != nil {
 		t.Errorf("a renewal on a full disk: %v", m)
@@ -374,9 +374,9 @@ func TestFullJournal(t *testing.T) {
 	if conditions := s.Health(); len(conditions) != 1 || !strings.Contains(conditions[0], "cannot be written") {
 		t.Error(conditions)
 	}
-	j.mu.Lock()
+	j.writing.Lock()
 	j.file = file
-	j.mu.Unlock()
+	j.writing.Unlock()
 	waitFor(t, func() bool { return !s.engine.full.Load() })
 	if m := c.renew(a); m == nil || m.MessageType() != dhcpv4.MessageTypeAck {
 		t.Errorf("a renewal with space: %v", m)
