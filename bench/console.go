@@ -72,7 +72,7 @@ func (s *screens) signIn() error {
 	status, err := browser.Eval[int](s.p, fmt.Sprintf(`fetch("/api/v2/sessions", {method: "POST", headers: {"Content-Type": "application/json",
 		"x-portolan-session": "cookie"}, body: JSON.stringify({username: "admin", password: %q})}).then(r => r.status)`, password))
 	if err == nil && status != 201 {
-		err = fmt.Errorf("signing in: %d", status)
+		err = fmt.Errorf("sign in: %d", status)
 	}
 	return err
 }
@@ -179,7 +179,7 @@ func (s *screens) searches() error {
 				i.dispatchEvent(new Event("input", {bubbles: true})); const look = () => requestAnimationFrame(() => document.querySelector("#hits")?.dataset.for === `+text+
 				` ? setTimeout(() => done(performance.now() - began)) : look()); look() })`)
 			if err != nil {
-				return fmt.Errorf("searching %s: %w", text, err)
+				return fmt.Errorf("search %s: %w", text, err)
 			}
 			times = append(times, ms)
 		}

@@ -144,7 +144,7 @@ func (b *bench) searches(what string, m *child, addresses int) error {
 		start := time.Now()
 		code, answer, err := c.do(request("GET", "/api/v2/search?q="+url.QueryEscape(text), m.token, ""), true)
 		if err != nil || code != 200 {
-			return fmt.Errorf("searching for %s: %d %s: %w", text, code, answer, err)
+			return fmt.Errorf("search for %s: %d %s: %w", text, code, answer, err)
 		}
 		took = append(took, time.Since(start))
 		if took[i] > longest {

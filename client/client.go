@@ -72,7 +72,7 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 func refusal(rs *http.Response, data []byte) error {
 	e := &Error{}
 	if json.Unmarshal(data, e) != nil || e.Message == "" {
-		e.Message = "the answer is no error of Portolan's"
+		e.Message = "the response is not an error of the Portolan API"
 	}
 	e.Status, e.Reason = rs.StatusCode, http.StatusText(rs.StatusCode)
 	return e

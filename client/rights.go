@@ -42,7 +42,7 @@ func (c *Client) EffectiveRights(ctx context.Context, resource string, user int6
 	return e, err
 }
 
-// Access is what a user sees and may do.
+// Access lists the resources that a user sees, and the rights of the user on them.
 type Access struct {
 	User              int64  `json:"user"`
 	Administrator     bool   `json:"administrator"`

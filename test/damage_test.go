@@ -58,10 +58,10 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	m.start()
 	status, text, err := m.call("GET", "/zones/"+zone+"/resourceRecords?limit=100", "")
 	if status != 503 || !strings.Contains(text, "DatabaseDamaged") || !strings.Contains(text, "docs/troubleshoot.md") || err != nil {
-		t.Errorf("reading what is damaged: %d %s %v", status, text, err)
+		t.Errorf("read what is damaged: %d %s %v", status, text, err)
 	}
 	if status, text, err = m.call("GET", "/configurations", ""); status != 200 || err != nil {
-		t.Errorf("reading what is not: %d %s %v", status, text, err)
+		t.Errorf("read what is not: %d %s %v", status, text, err)
 	}
 	var report struct {
 		Database struct{ Condition string }

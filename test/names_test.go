@@ -20,7 +20,7 @@ var (
 		"of", "at", "in", "by", "over", "under", "own", "one", "again", "anew", "gone", "goes", "lies", "stands", "stays", "there", "here"}
 )
 
-// TestNames checks the names of functions and constants of shipped code.
+// TestNames checks the names of functions and constants of shipped code, and that its errors name a failed step in the imperative.
 func TestNames(t *testing.T) {
 	set := token.NewFileSet()
 	for _, root := range []string{"../internal", "../cmd", "../client", "../console", "../packaging"} {
@@ -38,6 +38,10 @@ func TestNames(t *testing.T) {
 					if slices.Contains(vagueVerbs, x.Name.Name) {
 						t.Errorf("%s: the function %s is not named by a verb and a noun", set.Position(x.Pos()), x.Name.Name)
 					}
+				case *ast.CallExpr:
+					if text := errorText(x); gerundErrors.MatchString(text) && !strings.HasPrefix(text, "nothing ") {
+						t.Errorf("%s: the error %.40q begins with neither a noun nor an imperative", set.Position(x.Pos()), text)
+					}
 				case *ast.ValueSpec:
 					for _, name := range x.Names {
 						if boundNames.MatchString(name.Name) {
@@ -52,6 +56,25 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// gerundErrors matches error texts such as "reading the file", which are to name the step in the imperative: "read the file".
+var gerundErrors = regexp.MustCompile(`^[a-z]+ing (a|an|the|for|in|on|to|%[sdvq]|[a-z]+s\b)`)
+
+// errorText returns the constant text of a call of fmt.Errorf or errors.New; empty for other calls.
+func errorText(call *ast.CallExpr) string {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 || f.Sel.Name != "Errorf" && f.Sel.Name != "New" {
+		return ""
+	}
+	if x, ok := f.X.(*ast.Ident); !ok || x.Name != "fmt" && x.Name != "errors" {
+		return ""
+	}
+	text, ok := call.Args[0].(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	return strings.Trim(text.Value, "`\"")
 }
 
 // TestDocComments checks that the doc comment of a function, a type or a single value begins with its name, also in tests.

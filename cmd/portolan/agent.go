@@ -129,7 +129,7 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	return a.Run(ctx)
 }
 
-// checkNamespaces refuses applications that do not exist, and names that are no names of network namespaces.
+// checkNamespaces rejects applications that do not exist, and texts that cannot be the name of a network namespace.
 func checkNamespaces(all map[string]string) error {
 	for application, name := range all {
 		if _, ok := applicationVersions()[application]; !ok {

@@ -15,8 +15,8 @@ import (
 // demoSite is a network of the sample whose clients get addresses, and the service point that serves them.
 type demoSite struct{ servicePoint, address, network, pool string }
 
-// demoPort is served on a port other than 67, so that the demo needs no rights and answers no client of the machine's networks:
-// `portolan dhcp ask` asks it. demoSegment is served on port 67 of a network namespace, if the demo may create one.
+// demoPort is served on another port than 67. The demo needs no privileges for it and does not answer clients of the machine's networks;
+// `portolan dhcp ask` is its client. demoLAN is served on port 67 of a network namespace, if the demo may create one.
 var (
 	demoPort = demoSite{demoPoints[0].name, "127.0.0.2", "10.0.0.0/24", "10.0.0.200-10.0.0.239"}
 	demoLAN  = demoSite{demoPoints[1].name, "10.0.1.2", "10.0.1.0/24", "10.0.1.200-10.0.1.239"}

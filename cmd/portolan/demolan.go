@@ -21,7 +21,7 @@ const demoPrefix = "portolan-demo-"
 
 // createSegment creates the segment; nil if this machine does not permit it. The caller removes it.
 func createSegment(ctx context.Context, log *slog.Logger) *demoSegment {
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+	if _, err := exec.LookPath("ip"); err != nil || runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		return nil
 	}
 	s := &demoSegment{server: fmt.Sprint(demoPrefix, os.Getpid()), client: fmt.Sprint(demoPrefix, os.Getpid(), "-client")}

@@ -385,6 +385,7 @@ func (c *importNetbox) Run(s *session) error {
 		return usageError{errors.New("--from must be the URL of a NetBox")}
 	}
 	lists := make([][]json.RawMessage, len(convert.NetboxPaths))
+	var unreadable []string
 	count, n := s.rowCounter("read from NetBox"), int64(0)
 	for i, path := range convert.NetboxPaths {
 		next, asked := at.String()+path+"?limit=500", map[string]bool{}
@@ -394,6 +395,10 @@ func (c *importNetbox) Run(s *session) error {
 			}
 			asked[next] = true
 			page, err := c.page(s.ctx, at.Scheme+"://"+at.Host, next)
+			if errors.Is(err, errNotPermitted) && i >= convert.NetboxOptional && !c.Prune { // pruning would delete earlier imports
+				unreadable = append(unreadable, path)
+				break
+			}
 			if err != nil {
 				return fmt.Errorf("query NetBox: %w", err)
 			}
@@ -407,8 +412,14 @@ func (c *importNetbox) Run(s *session) error {
 	if err != nil {
 		return notImported(c.From, err)
 	}
+	for _, path := range unreadable {
+		d.Skipped = append(d.Skipped, convert.Skipped{Row: path, Reason: "the token may not read this list: permit it in NetBox"})
+	}
 	return c.importDocument(s, d, false)
 }
+
+// errNotPermitted is the cause of an error if the token may not read a list.
+var errNotPermitted = errors.New("not permitted")
 
 type netboxPage struct {
 	Next    string            `json:"next"`
@@ -438,7 +449,11 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 		return p, err
 	}
 	if rs.StatusCode != http.StatusOK {
-		return p, fmt.Errorf("%s answers %s: %.200s", u.Path, rs.Status, raw)
+		err := fmt.Errorf("%s answers %s: %.200s", u.Path, rs.Status, raw)
+		if rs.StatusCode == http.StatusForbidden {
+			err = fmt.Errorf("%w: %w", errNotPermitted, err)
+		}
+		return p, err
 	}
 	return p, json.Unmarshal(raw, &p)
 }

@@ -81,6 +81,9 @@ var screens = []screen{
 	{"tag-groups", "/ui/tagGroups", "", ""}, {"long-name", "/ui/networks/{networks:range:'10.0.9.0/24'}", "", ""}, {"error",
 		"/ui/networks/1", "", ""},
 	{"nowhere", "/ui/nowhere", "", ""},
+	{"setup", "/ui/setup", "", ""}, {"status", "/ui/status", "", ""}, {"backups", "/ui/backups", "", ""}, {"vlans", "/ui/vlans", "", ""},
+	{"approvals", "/ui/workflowRequests", "", ""}, {"access", "/ui/access", "", ""}, {"figures", network + "/figures", "", ""},
+	{"wall", "/?wall=1", "", ""},
 }
 
 func run(ctx context.Context, dir, only string) error {

@@ -63,7 +63,7 @@ export interface Call {
 
 /** The last requests, the newest first, without secrets. */
 export const calls = signal<Call[]>([])
-const mostCalls = 30
+const maxCalls = 30
 
 /** signedOut is called when the manager answers that the session is not valid. */
 export let signedOut: () => void = () => {}
@@ -124,7 +124,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
         headers: o.headers ?? {},
       },
       ...calls.value,
-    ].slice(0, mostCalls)
+    ].slice(0, maxCalls)
   let r: Response
   try {
     r = await fetch(url(path), {

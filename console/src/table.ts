@@ -37,7 +37,7 @@ export function parseTable(text: string): string[][] {
 }
 
 /** The maximum number of entries of a list in a row. */
-const mostEntries = 100
+const maxEntries = 100
 
 /**
  * Returns the request body of a row. Dots in a column name nested members, and numbers in brackets name entries of lists. An empty cell sets
@@ -56,7 +56,7 @@ export function bodyOf(
   names.forEach((name, i) => {
     const text = (cells[i] ?? "").trim().replace(/^'(?=[=+\-@'])/, ""),
       parts = name.replace(/\[(\d+)\]/g, ".$1").split(".")
-    if (!name || text === "" || parts.some(p => p in Object.prototype || (/^\d+$/.test(p) && Number(p) >= mostEntries)))
+    if (!name || text === "" || parts.some(p => p in Object.prototype || (/^\d+$/.test(p) && Number(p) >= maxEntries)))
       return
     const kind = fields.find(f => f.n === parts[0])?.k
     const value =
@@ -111,7 +111,7 @@ export function badColumns(names: string[], known?: string[]): string[] {
       n
         .replace(/\[(\d+)\]/g, ".$1")
         .split(".")
-        .some(p => p in Object.prototype || (/^\d+$/.test(p) && Number(p) >= mostEntries)),
+        .some(p => p in Object.prototype || (/^\d+$/.test(p) && Number(p) >= maxEntries)),
   )
 }
 

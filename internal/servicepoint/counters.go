@@ -67,6 +67,6 @@ func (s *streams) recordCounters(all []stream.Counter) {
 		err = s.recordOwn(stream.Counters, record)
 	}
 	if err != nil {
-		s.log.Error("spool counters failed", "error", err)
+		s.log.Error("counters not spooled", "error", err)
 	}
 }

@@ -46,11 +46,11 @@ export function usePending(): number {
 }
 
 /** The number of requests on the overview. */
-const mostListed = 6
+const maxListed = 6
 
 /** The overview card of pending requests; absent without any. */
 export function Waiting() {
-  const page = usePendingPage(mostListed)
+  const page = usePendingPage(maxListed)
   if (!page?.totalCount) return null
   return (
     <section class="card waiting">

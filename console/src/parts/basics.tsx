@@ -56,11 +56,19 @@ export function State({ of }: { of: string | null | undefined }) {
   )
 }
 
-/** NOT_CONNECTED as "not connected". */
+/** NOT_CONNECTED as "not connected", and DHCP_RESERVED as "DHCP reserved". */
 export function words(constant: string) {
   return (/^[A-Z0-9_]+$/.test(constant) && constant.includes("_")) || /^[A-Z]{5,}$/.test(constant)
-    ? constant.toLowerCase().replaceAll("_", " ")
+    ? lowerCase(constant)
     : constant
+}
+
+/** The words of a constant in lower case, except for acronyms. */
+function lowerCase(constant: string) {
+  return constant
+    .split("_")
+    .map(w => (acronyms.test(w) ? w : w.toLowerCase()))
+    .join(" ")
 }
 
 /** Words that stay in capitals within a constant. */
@@ -69,12 +77,7 @@ const acronyms =
 
 /** A value of an enumeration for a select: DHCP_RESERVED as "DHCP reserved". Names of types, algorithms and the like stay. */
 export function choice(constant: string) {
-  return /^[A-Z]+(_[A-Z0-9]+)*$/.test(constant) && !/\d[A-Z]|[A-Z]\d/.test(constant)
-    ? constant
-        .split("_")
-        .map(w => (acronyms.test(w) ? w : w.toLowerCase()))
-        .join(" ")
-    : constant
+  return /^[A-Z]+(_[A-Z0-9]+)*$/.test(constant) && !/\d[A-Z]|[A-Z]\d/.test(constant) ? lowerCase(constant) : constant
 }
 
 /** Utilization as a bar and a percentage. */

@@ -1,8 +1,9 @@
 // A table with rows of equal height that draws only the visible rows.
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { Icon } from "../icons"
 import { restored } from "../router"
-import { mostPrinted, printing } from "./tools"
+import { maxPrinted, printing } from "./tools"
 
 export interface Column<T> {
   key: string
@@ -17,6 +18,23 @@ export interface Column<T> {
   /** The orderBy expression that a click on the title requests. */
   sort?: string
   cell: (row: T, i: number) => ComponentChildren
+}
+
+/** The column of RowActions. */
+export const actions = { key: "acts", title: "", width: "4.5rem", narrow: "4.2rem" }
+
+/** The buttons that change and delete the resource of a row. */
+export function RowActions(p: { name: string; change: () => void; remove: () => void }) {
+  return (
+    <span>
+      <button class="plain" tabIndex={-1} aria-label={"Change " + p.name} onClick={p.change}>
+        <Icon name="pencil" size={14} />
+      </button>
+      <button class="plain" tabIndex={-1} aria-label={"Delete " + p.name} onClick={p.remove}>
+        <Icon name="trash-2" size={14} />
+      </button>
+    </span>
+  )
 }
 
 interface Props<T> {
@@ -189,7 +207,7 @@ export function Grid<T>(p: Props<T>) {
   const prints = printing.value,
     first = prints ? 0 : Math.max(0, Math.floor(top / rowHeight) - beyond)
   const last = prints
-    ? Math.min(p.count, mostPrinted)
+    ? Math.min(p.count, maxPrinted)
     : Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)
   const move = (i: number) => {
     const to = Math.max(0, Math.min(p.count - 1, i))

@@ -10,7 +10,7 @@ import {
   cellsOf,
   coloured,
   colours,
-  mostColoured,
+  maxColoured,
   palette,
   places,
   useColours,
@@ -514,7 +514,7 @@ function Groups({ c }: { c: Colouring }) {
       ))}
       {sorted.length === 0 && <span class="muted">This part is empty.</span>}
       {sorted.length > 24 && <span class="muted">and {sorted.length - 24} more</span>}
-      {!c.whole && <span class="muted">of the first {number(mostColoured)}</span>}
+      {!c.whole && <span class="muted">of the first {number(maxColoured)}</span>}
     </p>
   )
 }

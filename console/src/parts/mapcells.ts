@@ -47,7 +47,7 @@ export function cellsOf(m: MapAnswer, network: Span | null): Cell[] {
 export type By = "use" | "state" | "location" | "tag"
 
 /** The maximum number of resources that are read for the colours. */
-export const mostColoured = 10_000
+export const maxColoured = 10_000
 
 /** The groups of a colouring, and the group of each cell; -1 for none. */
 export interface Colouring {
@@ -81,18 +81,18 @@ export async function coloured(
   const path =
     collection === "networks"
       ? `networks/${r.id}/addresses` +
-        query({ limit: mostColoured, fields: "id,address,state,location" + tagged, filter })
+        query({ limit: maxColoured, fields: "id,address,state,location" + tagged, filter })
       : by === "state"
         ? "addresses" +
           query({
             filter: `configuration.id:${r.configuration?.id} and address:within('${m.prefix}')`,
-            limit: mostColoured,
+            limit: maxColoured,
             fields: "id,address,state",
           })
         : "networks" +
           query({
             filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`,
-            limit: mostColoured,
+            limit: maxColoured,
             fields: "id,range,location" + tagged,
           })
   const page = await get<Page>(path, { signal, headers: { Accept: "application/json" } })
@@ -123,7 +123,7 @@ export async function coloured(
       to = Number((s.high - whole.low) / step)
     for (let i = Math.max(0, from); i <= to && i < m.cells; i++) of[i] = g
   }
-  return { groups, of, whole: page.count < mostColoured }
+  return { groups, of, whole: page.count < maxColoured }
 }
 
 /** Returns the positions of cells: row by row, or along a Hilbert curve, which keeps neighbours together. */

@@ -175,8 +175,6 @@ export function Preview({
               <span class="bad-text">Cannot apply: see above.</span>
             ) : fresh?.tried ? (
               outcome(fresh.tried)
-            ) : wanted ? (
-              "Loading preview …"
             ) : (
               ""
             )}
@@ -315,7 +313,7 @@ function nameOf(o: Operation): string {
 }
 
 /** The maximum number of resources whose names are looked up. */
-const mostNamed = 12
+const maxNamed = 12
 
 /** Returns the names of the resources that the changes refer to, by id. Resources without a known name are omitted. */
 export function useNames(list: Operation[]): Map<number, string> {
@@ -330,7 +328,7 @@ export function useNames(list: Operation[]): Map<number, string> {
         note(f.value)
         note(f.previousValue)
       }
-  const wanted = [...ids].slice(0, mostNamed)
+  const wanted = [...ids].slice(0, maxNamed)
   const { data } = useData<Map<number, string>>(
     wanted.length ? "names " + wanted.join() : null,
     async signal =>

@@ -15,7 +15,7 @@ import { Preview, type Wanted } from "./preview"
 import { csvText } from "./tools"
 
 /** The largest number of resources in one change (docs/batch.md). */
-const mostSelected = 10_000
+const maxSelected = 10_000
 
 /** The selected rows of a table. */
 export interface Selection {
@@ -40,11 +40,11 @@ export function useSelection(rows: Rows<Resource>): Selection {
       const next = new Map(before)
       for (const r of list)
         if (!on) next.delete(r.id)
-        else if (next.size < mostSelected || next.has(r.id)) next.set(r.id, r)
+        else if (next.size < maxSelected || next.has(r.id)) next.set(r.id, r)
       return next
     })
   const read = (from: number, count: number) =>
-    rows.read(from, Math.min(count, mostSelected)).then(
+    rows.read(from, Math.min(count, maxSelected)).then(
       list => set(list, true),
       e => toast(problemOf(e).message, { bad: true }),
     )
@@ -53,8 +53,8 @@ export function useSelection(rows: Rows<Resource>): Selection {
     set,
     clear,
     all: () => {
-      if ((rows.total ?? 0) > mostSelected)
-        toast(`Only the first ${number(mostSelected)} rows are selected: a change applies to at most as many.`, {
+      if ((rows.total ?? 0) > maxSelected)
+        toast(`Only the first ${number(maxSelected)} rows are selected: a change applies to at most as many.`, {
           bad: true,
         })
       void read(0, rows.total ?? 0)

@@ -153,12 +153,12 @@ function SavedFilters({ table, parameters }: { table: string; parameters: string
 }
 
 /** The largest number of rows in a CSV file. */
-const mostSaved = 100_000
+const maxSaved = 100_000
 
 /** Reads a list as CSV. */
 export async function csvText(path: string, parameters: Record<string, string | undefined>): Promise<string> {
   const { fields: _, ...asked } = parameters
-  const r = await call<string>("GET", path + query({ ...asked, limit: mostSaved }), undefined, {
+  const r = await call<string>("GET", path + query({ ...asked, limit: maxSaved }), undefined, {
     headers: { Accept: "text/csv" },
   })
   return r.body
@@ -168,7 +168,7 @@ export async function csvText(path: string, parameters: Record<string, string | 
 async function saveCSV(path: string, parameters: Record<string, string | undefined>) {
   try {
     const text = await csvText(path, parameters)
-    if (text.split("\n").length > mostSaved)
+    if (text.split("\n").length > maxSaved)
       toast(
         "The file contains only the first 100,000 rows. Narrow the list with a filter, or read all pages with the API.",
         { bad: true },
@@ -183,7 +183,7 @@ async function saveCSV(path: string, parameters: Record<string, string | undefin
 export const printing = signal(false)
 
 /** The largest number of rows that a table prints. */
-export const mostPrinted = 5000
+export const maxPrinted = 5000
 
 addEventListener("beforeprint", () => {
   // The browser prints when this returns, so the page is drawn at once.
@@ -198,7 +198,7 @@ addEventListener("afterprint", () => {
 
 /** Loads the rows of a table and prints the page. */
 async function print(rows: Rows<any>) {
-  const n = Math.min(rows.total ?? 0, mostPrinted)
+  const n = Math.min(rows.total ?? 0, maxPrinted)
   try {
     await rows.load(n)
   } catch (e) {
@@ -219,7 +219,7 @@ export function SaveRows({ rows }: { rows: Rows<any> }) {
       <a
         class="button"
         download
-        href={"/api/v2/" + path + query({ ...parameters, fields: undefined, limit: mostSaved })}
+        href={"/api/v2/" + path + query({ ...parameters, fields: undefined, limit: maxSaved })}
         onClick={e => {
           e.preventDefault()
           void saveCSV(path, parameters)

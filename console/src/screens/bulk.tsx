@@ -27,8 +27,8 @@ import { undo } from "../work"
 
 const maxRows = 10_000,
   shownRows = 200,
-  mostFaults = 100,
-  mostCauses = 20
+  maxFaults = 100,
+  maxCauses = 20
 
 /** The time for finding further faults after the first ones, in milliseconds. */
 const patience = 10_000
@@ -76,7 +76,7 @@ async function trial(list: One[]): Promise<Trial> {
       problem ??= p
       faults.push(...found)
       if (!found.length) return { faults, problem: p }
-      if (faults.length >= mostFaults || performance.now() > until) return { faults, problem, more: true }
+      if (faults.length >= maxFaults || performance.now() > until) return { faults, problem, more: true }
     }
   }
 }
@@ -400,7 +400,7 @@ export function Bulk() {
             <div class="causes">
               <ul>
                 {causesOf(current.faults)
-                  .slice(0, mostCauses)
+                  .slice(0, maxCauses)
                   .map(cause => (
                     <li key={cause.says}>
                       <span class="bad-text">{cause.says}</span>{" "}

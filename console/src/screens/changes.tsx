@@ -91,7 +91,7 @@ const containers = ["blocks", "networks", "ranges", "views", "zones", "servers"]
 const seen = new Map<number, Page<Operation>>()
 
 /** The largest number of transactions that are kept in memory. */
-const mostSeen = 2000
+const maxSeen = 2000
 
 /** A short form of the changed fields of a transaction, loaded when the row is shown for a moment. */
 function ChangedFields({ t }: { t: Resource }) {
@@ -107,7 +107,7 @@ function ChangedFields({ t }: { t: Resource }) {
         quiet: true,
       }).then(
         p => {
-          if (seen.size >= mostSeen) seen.clear()
+          if (seen.size >= maxSeen) seen.clear()
           seen.set(t.id, p)
           setPage(p)
         },

@@ -20,7 +20,7 @@ import {
   When,
 } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
-import { Grid } from "../parts/grid"
+import { actions, Grid, RowActions } from "../parts/grid"
 import { fieldName } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
@@ -235,7 +235,7 @@ function NewZone({
 }
 
 /** The maximum number of records that are shown as text. */
-const mostAsText = 5000
+const maxAsText = 5000
 
 export function ZonePage({ id, below }: { id: string; below?: string }) {
   const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
@@ -521,31 +521,9 @@ function Records({ z, may }: { z: Resource; may: May }) {
           ),
       },
       {
-        key: "acts",
-        title: "",
-        width: "4.5rem",
-        narrow: "3.4rem",
+        ...actions,
         cell: r =>
-          may.change && (
-            <span>
-              <button
-                class="plain"
-                tabIndex={-1}
-                aria-label={"Change " + (r.name || "@")}
-                onClick={() => setEditing(r)}
-              >
-                <Icon name="pencil" size={14} />
-              </button>
-              <button
-                class="plain"
-                tabIndex={-1}
-                aria-label={"Delete " + (r.name || "@")}
-                onClick={() => setDeleting(r)}
-              >
-                <Icon name="trash-2" size={14} />
-              </button>
-            </span>
-          ),
+          may.change && <RowActions name={r.name || "@"} change={() => setEditing(r)} remove={() => setDeleting(r)} />,
       },
     ],
     (f, r) => <Value field={f} value={r[f.n]} r={r} />,
@@ -621,7 +599,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
 /** The zone as text, with an editor and a preview of the difference. */
 function AsText({ z }: { z: Resource }) {
   const path =
-    `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
+    `zones/${z.id}/resourceRecords` + query({ limit: maxAsText, orderBy: "name", total: true, fields: embed })
   const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
   const before = useMemo(
     () =>
@@ -648,7 +626,7 @@ function AsText({ z }: { z: Resource }) {
     type = (t: string | null) => setEdited(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
   const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic),
     moved = edited && edited.base !== found.data.data
-  const whole = (found.data.totalCount ?? 0) <= mostAsText
+  const whole = (found.data.totalCount ?? 0) <= maxAsText
   /** Checks that the changed records still equal the base of the text. The changes are conditional on these versions. */
   const prepare = async () => {
     setProblem(undefined)
@@ -681,7 +659,7 @@ function AsText({ z }: { z: Resource }) {
     <>
       {!whole && (
         <p class="muted">
-          The first {number(mostAsText)} of {number(found.data.totalCount!)} records, read-only.
+          The first {number(maxAsText)} of {number(found.data.totalCount!)} records, read-only.
         </p>
       )}
       <p class="muted small">
@@ -801,7 +779,7 @@ function Checks({ z }: { z: Resource }) {
   const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(
     key,
     async signal => {
-      const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: mostAsText, total: true }), {
+      const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: maxAsText, total: true }), {
         signal,
       })
       const below = (

@@ -2,13 +2,12 @@
 import { useMemo, useRef, useState } from "preact/hooks"
 import { get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
-import { Icon } from "../icons"
 import { kind, To } from "../links"
 import { Button, counted, Empty, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
 import { Assign } from "../parts/assign"
 import { Figures } from "../parts/chart"
 import { Delete, Edit } from "../parts/edit"
-import { Grid } from "../parts/grid"
+import { actions, Grid, RowActions } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { cellsOf } from "../parts/mapcells"
 import { fieldName } from "../parts/form"
@@ -443,20 +442,10 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         },
       },
       {
-        key: "acts",
-        title: "",
-        width: "4.5rem",
-        narrow: "3.4rem",
+        ...actions,
         cell: x =>
           may.change && (
-            <span>
-              <button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => setEditing(x)}>
-                <Icon name="pencil" size={14} />
-              </button>
-              <button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => setDeleting(x)}>
-                <Icon name="trash-2" size={14} />
-              </button>
-            </span>
+            <RowActions name={x.address ?? ""} change={() => setEditing(x)} remove={() => setDeleting(x)} />
           ),
       },
     ],

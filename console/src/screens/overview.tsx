@@ -58,8 +58,8 @@ export function Overview() {
         <Button icon="settings" onClick={() => setChoosing(true)}>
           Cards
         </Button>
-        <Button icon="layout-dashboard" aria-pressed={wall} onClick={() => setQuery({ wall: wall ? null : "1" })}>
-          Wall screen
+        <Button icon="layout-dashboard" onClick={() => setQuery({ wall: wall ? null : "1" })}>
+          {wall ? "Leave wall screen" : "Wall screen"}
         </Button>
       </Head>
       {c === null && session.value?.administrator ? (
@@ -464,11 +464,11 @@ function Fullest({ c }: { c: number }) {
 }
 
 /** The maximum number of networks that are read to find the fullest. */
-const mostLooked = 200
+const maxLooked = 200
 
 /** The fullest visible networks, for users without access to a whole configuration. */
 function Networks() {
-  const { data, problem, reload } = useLast("networks", { limit: mostLooked, orderBy: "range" }, [
+  const { data, problem, reload } = useLast("networks", { limit: maxLooked, orderBy: "range" }, [
     "networks",
     "addresses",
   ])

@@ -67,7 +67,7 @@ export function StatusPage() {
                 .filter(([, v]) => v !== null && typeof v !== "object")
                 .map(([n, v]) => [
                   title(n),
-                  n.endsWith("Bytes") ? (
+                  /bytes$/i.test(n) ? (
                     bytes(Number(v))
                   ) : n === "condition" ? (
                     <State of={String(v)} />
@@ -137,6 +137,7 @@ function Facts({ list }: { list: [ComponentChildren, ComponentChildren][] }) {
 
 function title(name: string) {
   return name
+    .replace(/^bytes$/, "size")
     .replace(/Bytes$/, " size")
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .toLowerCase()

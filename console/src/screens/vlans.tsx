@@ -19,13 +19,13 @@ interface FreeNumbers {
 }
 
 /** The maximum number of groups in the selection. */
-const mostGroups = 1000
+const maxGroups = 1000
 
 export function VLANs() {
   const c = configuration.value,
     schema = useSchema(),
     chosen = Number(place.value.query.get("group")) || null
-  const path = c === null ? null : `configurations/${c}/vlanGroups` + query({ orderBy: "name", limit: mostGroups })
+  const path = c === null ? null : `configurations/${c}/vlanGroups` + query({ orderBy: "name", limit: maxGroups })
   const groups = useData<Page>(path, s => get<Page>(path!, { signal: s }), ["vlanGroups"])
   const list = groups.data?.data ?? [],
     group = list.find(g => g.id === chosen) ?? list[0]
@@ -200,12 +200,12 @@ function List({ group, change, remove }: { group: Resource; change: boolean; rem
 }
 
 /** The maximum number of networks in a row. */
-const mostNetworks = 3
+const maxNetworks = 3
 
 /** The networks of a VLAN. */
 function Networks({ id }: { id: number }) {
   const path =
-    `vlans/${id}/networks` + query({ limit: mostNetworks, total: true, fields: "id,type,name,range", orderBy: "range" })
+    `vlans/${id}/networks` + query({ limit: maxNetworks, total: true, fields: "id,type,name,range", orderBy: "range" })
   const { data } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }), ["networks"])
   if (!data) return <span class="muted">…</span>
   if (!data.data.length) return <span class="muted">—</span>

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// NetboxOptional is the index of the first list in NetboxPaths that an import can do without: the VLANs.
+const NetboxOptional = netboxVLANGroups
+
 // netboxVLANGroups and netboxVLANs are the indexes of these lists in NetboxPaths.
 const (
 	netboxVLANGroups = 4

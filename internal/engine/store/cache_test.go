@@ -321,7 +321,7 @@ func TestRowCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := get(s); !errors.Is(err, ErrNotFound) {
-		t.Errorf("reading a deleted row returned %v", err)
+		t.Errorf("read a deleted row returned %v", err)
 	}
 }
 

@@ -112,7 +112,7 @@ func resourceRoundTrip(t *testing.T, s *Store) {
 			t.Errorf("the history has %s %s, %v", operation, after, err)
 		}
 		if _, err := tx.Get(1); !errors.Is(err, ErrNotFound) {
-			t.Errorf("reading a missing resource returned %v", err)
+			t.Errorf("read a missing resource returned %v", err)
 		}
 		return nil
 	})

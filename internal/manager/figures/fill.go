@@ -32,7 +32,7 @@ func (l *Local) Fill(ctx context.Context, period time.Duration, samples func(at 
 				l.rolled[i].Store(at.UnixMilli())
 			}
 			if err := a.Commit(); err != nil {
-				return fmt.Errorf("storing figures: %w", err)
+				return fmt.Errorf("store figures: %w", err)
 			}
 		}
 	}

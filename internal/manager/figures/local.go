@@ -111,7 +111,7 @@ func Open(dir string, o LocalOptions) (*Local, error) {
 			o.Log.Error("figures unreadable, starting without them", "folder", at, "error", err)
 			aside := fmt.Sprintf("%s.damaged-%d", at, o.Now().Unix())
 			if err := os.Rename(at, aside); err != nil { //nolint:gosec // below the data directory
-				return nil, errors.Join(fmt.Errorf("setting damaged figures aside: %w", err), l.Close())
+				return nil, errors.Join(fmt.Errorf("set damaged figures aside: %w", err), l.Close())
 			}
 			c.n.Store(0)
 			if db, err = openLevel(at, one, o, c); err != nil {
@@ -171,7 +171,7 @@ func (l *Local) Append(ctx context.Context, at time.Time, all []Sample) error {
 		}
 	}
 	if err := a.Commit(); err != nil {
-		return fmt.Errorf("storing figures: %w", err)
+		return fmt.Errorf("store figures: %w", err)
 	}
 	l.rolled[0].Store(max(l.rolled[0].Load(), at.UnixMilli()))
 	return nil
@@ -187,7 +187,7 @@ func (l *Local) add(a storage.Appender, name labels.Labels, at int64, value floa
 		errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
 		l.refused.Add(1)
 	default:
-		return fmt.Errorf("storing a figure of %s: %w", name.Get(objectLabel), err)
+		return fmt.Errorf("store a figure of %s: %w", name.Get(objectLabel), err)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (l *Local) levelFor(q Query) (at int, step int64) {
 func (l *Local) read(ctx context.Context, at int, from, until int64, q Query, step int64, found map[[2]string]*buckets) error {
 	r, err := l.dbs[at].Querier(from, until)
 	if err != nil {
-		return fmt.Errorf("reading figures: %w", err)
+		return fmt.Errorf("read figures: %w", err)
 	}
 	defer func() { _ = r.Close() }()
 	match := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, objectLabel, q.Object)}
@@ -287,7 +287,7 @@ func (l *Local) read(ctx context.Context, at int, from, until int64, q Query, st
 			}
 		}
 		if err := samples.Err(); err != nil {
-			return fmt.Errorf("reading figures: %w", err)
+			return fmt.Errorf("read figures: %w", err)
 		}
 	}
 	return set.Err()

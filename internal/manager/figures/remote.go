@@ -124,7 +124,7 @@ func (r *Remote) post(ctx context.Context, body []byte) (refused bool, err error
 	request.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 	answer, err := r.client.Do(request)
 	if err != nil {
-		return false, fmt.Errorf("sending figures: %w", err)
+		return false, fmt.Errorf("send figures: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode/100 == 2 {
@@ -132,7 +132,7 @@ func (r *Remote) post(ctx context.Context, body []byte) (refused bool, err error
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300)) // only for the message
 	refused = answer.StatusCode/100 == 4 && answer.StatusCode != http.StatusTooManyRequests
-	return refused, fmt.Errorf("sending figures: %s: %s", answer.Status, bytes.TrimSpace(text))
+	return refused, fmt.Errorf("send figures: %s: %s", answer.Status, bytes.TrimSpace(text))
 }
 
 // Maintain does nothing: the server maintains its data.
@@ -237,7 +237,7 @@ func (r *Remote) get(ctx context.Context, path string, form url.Values) ([]promS
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := r.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking for figures: %w", err)
+		return nil, fmt.Errorf("request figures: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	var document struct {
@@ -245,10 +245,10 @@ func (r *Remote) get(ctx context.Context, path string, form url.Values) ([]promS
 		Data          struct{ Result []promSeries }
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxRemoteAnswer)).Decode(&document); err != nil {
-		return nil, fmt.Errorf("asking for figures: %s: %w", answer.Status, err)
+		return nil, fmt.Errorf("request figures: %s: %w", answer.Status, err)
 	}
 	if document.Status != "success" {
-		return nil, fmt.Errorf("asking for figures: %s: %s", answer.Status, document.Error)
+		return nil, fmt.Errorf("request figures: %s: %s", answer.Status, document.Error)
 	}
 	return document.Data.Result, nil
 }

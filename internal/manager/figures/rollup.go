@@ -19,12 +19,12 @@ func (l *Local) Maintain(ctx context.Context) error {
 	defer l.writing.Unlock()
 	for i := 1; i < len(levels); i++ {
 		if err := l.rollUp(ctx, i); err != nil {
-			return fmt.Errorf("rolling figures up to %s: %w", levels[i].name, err)
+			return fmt.Errorf("roll figures up to %s: %w", levels[i].name, err)
 		}
 	}
 	for i, db := range l.dbs {
 		if err := db.Compact(ctx); err != nil {
-			return fmt.Errorf("compacting the figures of %s: %w", levels[i].name, err)
+			return fmt.Errorf("compact the figures of %s: %w", levels[i].name, err)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func (l *Local) Trends(ctx context.Context, metric string, since time.Time) (map
 	at, _ := l.levelFor(Query{From: since, Step: levels[1].step})
 	r, err := l.dbs[at].Querier(since.UnixMilli(), l.options.Now().UnixMilli())
 	if err != nil {
-		return nil, fmt.Errorf("reading figures: %w", err)
+		return nil, fmt.Errorf("read figures: %w", err)
 	}
 	defer func() { _ = r.Close() }()
 	all := map[string]Trend{}
@@ -42,7 +42,7 @@ func (l *Local) Trends(ctx context.Context, metric string, since time.Time) (map
 			s.add(samples.At())
 		}
 		if err := samples.Err(); err != nil {
-			return nil, fmt.Errorf("reading figures: %w", err)
+			return nil, fmt.Errorf("read figures: %w", err)
 		}
 		if t, ok := s.trend(); ok {
 			all[set.At().Labels().Get(objectLabel)] = t

@@ -23,7 +23,7 @@ func (s *Service) counterTaker() StreamTaker {
 		Apply: func(tx *store.Tx, from StreamSource, records []any) error {
 			body, err := json.Marshal(records[len(records)-1])
 			if err != nil {
-				return fmt.Errorf("encoding counters: %w", err)
+				return fmt.Errorf("encode counters: %w", err)
 			}
 			return tx.Write("INSERT INTO figure_report (service_point, node, at, body) VALUES (?,?,?,?) ON CONFLICT (service_point, node) "+
 				"DO UPDATE SET at = excluded.at, body = excluded.body", from.ServicePoint, from.Node, s.now().UnixMilli(), string(body))

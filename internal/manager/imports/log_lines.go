@@ -16,7 +16,7 @@ func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
 	}
 	var last int
 	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM import_line WHERE import = ?", id).Scan(&last); err != nil {
-		return fmt.Errorf("reading a log: %w", err)
+		return fmt.Errorf("read a log: %w", err)
 	}
 	for _, line := range lines {
 		if last++; last > limit {

@@ -483,7 +483,7 @@ func (f *file) Read(into []byte) (int, error) {
 			return tx.Each(func(scan func(...any) error) error { return scan(&f.rest) },
 				"SELECT data FROM import_part WHERE import = ? AND number = ?", f.id, f.number+1)
 		}); err != nil {
-			f.err = readError{fmt.Errorf("reading the file: %w", err)}
+			f.err = readError{fmt.Errorf("read the file: %w", err)}
 			return 0, f.err
 		}
 		if f.rest == nil {

@@ -97,7 +97,7 @@ func usedNumbers(tx *store.Tx, group int64) (map[int64]int64, error) {
 			return err
 		})
 	if err != nil {
-		err = fmt.Errorf("reading the VLANs of group %d: %w", group, err)
+		err = fmt.Errorf("read the VLANs of group %d: %w", group, err)
 	}
 	return used, err
 }

@@ -21,7 +21,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Defaults of the limits of figures: about 2.6 KiB of memory for a line of a network, and the disk for 13 months.
+// Defaults of the limits of figures: about 3.2 KiB of memory for a line, and the disk for 13 months.
 const (
 	DefaultFigureLines = 20000
 	DefaultFigureBytes = 2 << 30
@@ -43,7 +43,7 @@ func (m *Manager) openFigures() (err error) {
 	local, err := figures.Open(filepath.Join(o.Data, "figures"), figures.LocalOptions{Now: m.now, Log: m.log,
 		Series: cmp.Or(o.FigureLines, DefaultFigureLines), Bytes: cmp.Or(o.FigureBytes, DefaultFigureBytes)})
 	if err != nil {
-		return fmt.Errorf("opening the figures over time: %w", err)
+		return fmt.Errorf("open the figures over time: %w", err)
 	}
 	m.Figures = local
 	return nil
@@ -179,7 +179,7 @@ func (s *figureSampler) measure(ctx context.Context, now time.Time, shared bool)
 func (s *figureSampler) process(now time.Time, shared bool) (all []figures.Sample, err error) {
 	families, err := s.m.registry.Gather()
 	if err != nil {
-		return nil, fmt.Errorf("gathering the metrics: %w", err)
+		return nil, fmt.Errorf("gather the metrics: %w", err)
 	}
 	for _, metric := range figures.Declared(figures.Manager) {
 		if !shared && !metric.OfProcess {
@@ -233,7 +233,7 @@ func (s *figureSampler) stored(tx *store.Tx, now time.Time) (all []figures.Sampl
 			}
 			return nil
 		}); err != nil {
-			return nil, fmt.Errorf("reading the usage of networks: %w", err)
+			return nil, fmt.Errorf("read the usage of networks: %w", err)
 		}
 		ranges, err := dhcp.LeasedRanges(tx)
 		if err != nil {

@@ -39,7 +39,7 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 			}
 		}
 		if err := json.Unmarshal(one.Configuration, &c); err != nil {
-			return at, fmt.Errorf("reading the configuration of application %s: %w", one.ID, err)
+			return at, fmt.Errorf("read the configuration of application %s: %w", one.ID, err)
 		}
 		for _, l := range c.Listen {
 			address, err := netip.ParseAddr(l.Address)

@@ -165,7 +165,7 @@ func TestJournals(t *testing.T) {
 			signIn = one
 		}
 		if one.Method == "GET" {
-			t.Errorf("reading is audited: %s", line)
+			t.Errorf("read is audited: %s", line)
 		}
 	}
 	if change.User != "admin" || change.Status != 201 || change.Transaction == "" || change.Path != "/api/v2/configurations" {

@@ -225,13 +225,13 @@ func (a *API) figureResource(ctx context.Context, caller resource.Caller, collec
 		}
 		full, err := tx.Get(id)
 		if err != nil {
-			return fmt.Errorf("reading server %d: %w", id, err)
+			return fmt.Errorf("read server %d: %w", id, err)
 		}
 		var body struct {
 			ServicePoint string `json:"servicePoint"`
 		}
 		if err := json.Unmarshal(full.Body, &body); err != nil {
-			return fmt.Errorf("reading server %d: %w", id, err)
+			return fmt.Errorf("read server %d: %w", id, err)
 		}
 		point = body.ServicePoint
 		return nil

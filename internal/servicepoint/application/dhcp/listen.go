@@ -37,12 +37,12 @@ func listen(address string, s *service) (*listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return allowBroadcast(c) }}
 	conn, err := config.ListenPacket(context.Background(), "udp4", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	l := &listener{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn)}
 	setReceiveBuffer(l.conn)
 	if err := l.packets.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", address, err), conn.Close())
 	}
 	return l, nil
 }

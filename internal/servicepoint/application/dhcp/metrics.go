@@ -36,7 +36,7 @@ func (s *service) metricsAt(address string) (*metricsEndpoint, error) {
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s for metrics: %w", address, err)
+		return nil, fmt.Errorf("listen on %s for metrics: %w", address, err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{s})

@@ -41,13 +41,13 @@ type listener6 struct {
 func listen6(address string, s *service) (*listener6, error) {
 	conn, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp6", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	l := &listener6{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv6.NewPacketConn(conn),
 		joined: map[int]bool{}}
 	setReceiveBuffer(l.conn)
 	if err := l.packets.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", address, err), conn.Close())
 	}
 	return l, nil
 }
