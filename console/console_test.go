@@ -998,8 +998,8 @@ func TestChosenTabIsInSight(t *testing.T) {
 		return tab.innerText === "Deployed" && one.left >= all.left - 1 && one.right <= all.right + 1 && tab.parentElement.scrollLeft > 0 })()`))
 }
 
-// TestLookingOnly checks that a user with view rights sees no buttons for changes that would be rejected.
-func TestLookingOnly(t *testing.T) {
+// TestViewersSeeNoChangeButtons checks that a user with view rights sees no buttons for changes that would be rejected.
+func TestViewersSeeNoChangeButtons(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/users", `{"name":"auditor","email":"a@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
 	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'auditor'")+`},"defaultAccessLevel":"VIEW"}`)

@@ -197,9 +197,9 @@ func (n *network) wants(what string, parts ...string) {
 	}
 }
 
-// TestProbesInANetworkOfOurOwn checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added. The
-// proxy's password must not appear anywhere.
-func TestProbesInANetworkOfOurOwn(t *testing.T) {
+// TestProbesInANetworkNamespace checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added.
+// The proxy's password must not appear anywhere.
+func TestProbesInANetworkNamespace(t *testing.T) {
 	n := newNetwork(t)
 	n.serveAt("10.77.0.1:3128", n.proxy)
 	n.serveAt("203.0.113.80:80", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

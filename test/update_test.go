@@ -336,9 +336,9 @@ func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 	return []dns.RR{rr}
 }
 
-// TestUpdatesAsNamed checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
+// TestUpdatesMatchBIND checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
 // differences are intended: an alias loop is rejected, and so is the deletion of a name that other records refer to.
-func TestUpdatesAsNamed(t *testing.T) {
+func TestUpdatesMatchBIND(t *testing.T) {
 	program := peers.Program(t, "named")
 	a, zone, _, _ := liveServer(t, "")
 	a.m.enableUpdates(zone)

@@ -61,8 +61,8 @@ func TestLimitsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestPlaceInAGroup checks that a process starts in the group of its application, if this machine permits groups.
-func TestPlaceInAGroup(t *testing.T) {
+// TestProcessGroup checks that a process starts in the group of its application, if this machine permits groups.
+func TestProcessGroup(t *testing.T) {
 	mount, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func TestFilePermissions(t *testing.T) {
 	check()
 }
 
-// TestLongReadsBlockOnlyLongReads checks that lists whose clients stopped reading block neither reads nor readiness nor changes.
-func TestLongReadsBlockOnlyLongReads(t *testing.T) {
+// TestUnreadListsBlockNoOther checks that lists whose clients stopped reading block neither reads nor readiness nor changes.
+func TestUnreadListsBlockNoOther(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -508,8 +508,8 @@ func TestConcurrentFirstStarts(t *testing.T) {
 	all.Wait()
 }
 
-// TestAlone checks that a tool that must run alone is rejected while a manager runs, and keeps managers from starting.
-func TestAlone(t *testing.T) {
+// TestExclusiveTool checks that a tool that must run alone is rejected while a manager runs, and keeps managers from starting.
+func TestExclusiveTool(t *testing.T) {
 	url := pgtest.URL(t)
 	manager, err := Open(Options{Database: url, Exclusive: true})
 	if err != nil {

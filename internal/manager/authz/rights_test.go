@@ -720,9 +720,9 @@ func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subject
 	}
 }
 
-// TestRightsOfWhatIsSplit checks that the parts of a split resource get its rights, whoever splits it. Undo deletes these rights with the
-// parts.
-func TestRightsOfWhatIsSplit(t *testing.T) {
+// TestPartsOfSplitInheritRights checks that the parts of a split resource get its rights, whoever splits it. Undo deletes these rights
+// with the parts.
+func TestPartsOfSplitInheritRights(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	person := func(name, level string) string {

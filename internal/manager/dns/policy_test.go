@@ -91,9 +91,9 @@ func TestNamingPolicies(t *testing.T) {
 	m.Verify()
 }
 
-// TestNamingPoliciesMakeNames checks that a mark in a new name is replaced by the next number of a policy's value: the number of a counter,
-// or the first number for which the name is free.
-func TestNamingPoliciesMakeNames(t *testing.T) {
+// TestNamingPoliciesNumberNames checks that a mark in a new name is replaced by the next number of a policy's value: the number of a
+// counter, or the first number for which the name is free.
+func TestNamingPoliciesNumberNames(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	other := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)

@@ -138,9 +138,9 @@ func TestServiceBindings(t *testing.T) {
 	m.Verify()
 }
 
-// TestServicesOfOtherZones checks that a service record of a zone file that does not fit the fields of its type is stored in the notation
-// of the file.
-func TestServicesOfOtherZones(t *testing.T) {
+// TestUnparsedServiceRecordsAreStored checks that a service record of a zone file that does not fit the fields of its type is stored in
+// the notation of the file.
+func TestUnparsedServiceRecordsAreStored(t *testing.T) {
 	m := start(t)
 	m.Basics()
 	name, records, err := readZone("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+

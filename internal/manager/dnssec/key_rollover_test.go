@@ -221,8 +221,8 @@ func TestRollovers(t *testing.T) {
 	}
 }
 
-// TestKeysGoOn checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
-func TestKeysGoOn(t *testing.T) {
+// TestExpiredKeysRemainActive checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
+func TestExpiredKeysRemainActive(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",
 		KeySigningKeyValidityPeriod: "P10D", KeySigningKeyOverlapPeriod: "P2D", KeySigningKeyRolloverMethod: "DOUBLE_SIGNING"}

@@ -13,8 +13,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestBehindOrders checks that BehindOrders waits until the last order is sent, but not for long.
-func TestBehindOrders(t *testing.T) {
+// TestAwaitOrders checks that BehindOrders waits until the last order is sent, but not for long.
+func TestAwaitOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
 		waits := func() time.Duration {

@@ -263,8 +263,8 @@ func TestRolloutInWaves(t *testing.T) {
 	})
 }
 
-// TestHaltedRolloutCountsOn fails service points that were being updated when the rollout was halted: the reason counts them.
-func TestHaltedRolloutCountsOn(t *testing.T) {
+// TestHaltedRolloutCountsFailures fails service points that were being updated when the rollout was halted: the reason counts them.
+func TestHaltedRolloutCountsFailures(t *testing.T) {
 	h := newTestFleet(t, "", 12)
 	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 12}, nil })
 	first, second := h.points[h.ids[0]], h.points[h.ids[1]]
@@ -327,9 +327,9 @@ func (h *testFleet) only(t fatal) string {
 	return all[0].ID
 }
 
-// TestRolloutGoesOn checks that a rollout does not wait for disconnected or slow service points. Deleted ones, and those with another
-// order, are skipped.
-func TestRolloutGoesOn(t *testing.T) {
+// TestRolloutSkipsLostMembers checks that a rollout does not wait for disconnected or slow service points. Deleted ones, and those with
+// another order, are skipped.
+func TestRolloutSkipsLostMembers(t *testing.T) {
 	h := newTestFleet(t, "", 6)
 	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
 	all := h.members(t, id)
@@ -385,8 +385,8 @@ func TestFirstWaveWithoutUpdates(t *testing.T) {
 	h.advanceUntil(t, id, RolloutDone)
 }
 
-// TestRolloutBesideOthers checks that service points that have the version already are in no wave.
-func TestRolloutBesideOthers(t *testing.T) {
+// TestRolloutOmitsUpdatedMembers checks that service points that have the version already are in no wave.
+func TestRolloutOmitsUpdatedMembers(t *testing.T) {
 	h := newTestFleet(t, "", 4)
 	for _, p := range h.points {
 		p.Version = "2"
@@ -457,7 +457,7 @@ func TestRollbackWithManyLost(t *testing.T) {
 	}
 }
 
-func TestTakenBackWithoutReleases(t *testing.T) {
+func TestRollbackWithoutReleases(t *testing.T) {
 	h := newTestFleet(t, "", 3)
 	for _, p := range h.points {
 		p.slow = true
@@ -528,8 +528,8 @@ func TestRefusedRollouts(t *testing.T) {
 	}
 }
 
-// TestRolloutsBeginAtOnce checks that a new or resumed rollout is handled immediately.
-func TestRolloutsBeginAtOnce(t *testing.T) {
+// TestRolloutsStartImmediately checks that a new or resumed rollout is handled immediately.
+func TestRolloutsStartImmediately(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 3)
 	begun := func(want bool, what string) {
@@ -587,9 +587,9 @@ func TestUpdatesEnd(t *testing.T) {
 	}
 }
 
-// TestPendingWakes checks that check-ins of service points with orders are woken after all orders are written, and at the latest a while
-// after the first one.
-func TestPendingWakes(t *testing.T) {
+// TestOrdersWakeCheckIns checks that check-ins of service points with orders are woken after all orders are written, and at the latest a
+// while after the first one.
+func TestOrdersWakeCheckIns(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 10)
 	u := pendingWakes{wake: func(id string) { told <- id }}
@@ -648,8 +648,9 @@ func TestCandidatesMatchList(t *testing.T) {
 	}
 }
 
-// TestMostAwayInRollback checks that a percentage of mostAway is of all members, even if most had not had their turn before the rollback.
-func TestMostAwayInRollback(t *testing.T) {
+// TestMaxUnavailableInRollback checks that a percentage of mostAway is of all members, even if most had not had their turn before the
+// rollback.
+func TestMaxUnavailableInRollback(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 40)
 	for _, p := range h.points {

@@ -25,8 +25,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestAfterAReport checks that reports for the requested generation move applications along the transitions.
-func TestAfterAReport(t *testing.T) {
+// TestRequestsAfterReport checks that reports for the requested generation move applications along the transitions.
+func TestRequestsAfterReport(t *testing.T) {
 	report := func(applied int64, status, version string) *checkin.Report {
 		r := &checkin.Report{Applied: applied}
 		if status != "" {

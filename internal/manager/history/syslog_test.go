@@ -61,8 +61,8 @@ func TestSyslogOverUDP(t *testing.T) {
 	}
 }
 
-// TestSyslogToNobody checks that the error of a closed port is returned only once.
-func TestSyslogToNobody(t *testing.T) {
+// TestSyslogToClosedPort checks that the error of a closed port is returned only once.
+func TestSyslogToClosedPort(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -68,9 +68,9 @@ func divide(m *apitest.API, random *rand.Rand, configuration, version string) {
 	}
 }
 
-// TestWhatLiesAround checks that the search around an address or a prefix finds the resources whose range contains it, in each collection
-// with space and in every configuration.
-func TestWhatLiesAround(t *testing.T) {
+// TestSearchAroundAddresses checks that the search around an address or a prefix finds the resources whose range contains it, in each
+// collection with space and in every configuration.
+func TestSearchAroundAddresses(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be had again

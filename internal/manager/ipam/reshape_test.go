@@ -217,9 +217,9 @@ func TestReuseExisting(t *testing.T) {
 	m.Verify()
 }
 
-// TestRefusalsSayWhatToDo checks that errors state the remedy: the operation that splits, the right for an alias to another user's name,
+// TestRefusalsStateRemedy checks that errors state the remedy: the operation that splits, the right for an alias to another user's name,
 // the role to change.
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestRefusalsStateRemedy(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
@@ -242,8 +242,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestWhatIsSetAtParts checks that the roles and options of a split network are set at each of its parts.
-func TestWhatIsSetAtParts(t *testing.T) {
+// TestSplitKeepsSettings checks that the roles and options of a split network are set at each of its parts.
+func TestSplitKeepsSettings(t *testing.T) {
 	m := start(t)
 	configuration, view, _, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration

@@ -304,9 +304,9 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 	m.Verify()
 }
 
-// TestWaterMarksSideBySide fills two networks of a block at the same time until they pass its mark together. The event is raised, whichever
+// TestConcurrentWaterMarks fills two networks of a block at the same time until they pass its mark together. The event is raised, whichever
 // network is the last.
-func TestWaterMarksSideBySide(t *testing.T) {
+func TestConcurrentWaterMarks(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	const rounds = 12

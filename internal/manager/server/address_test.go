@@ -16,7 +16,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func TestViewLooksAsSpecified(t *testing.T) {
+func TestViewMatchesSpecification(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()
 	r := m.Want(200, "GET", "/api/v2/views/"+view, "")
@@ -154,9 +154,9 @@ func TestNextLinks(t *testing.T) {
 	}
 }
 
-// TestOrderByNamesThatLack checks the place of resources without a name, such as records of a template, in a list ordered by name.
+// TestOrderOfResourcesWithoutName checks the place of resources without a name, such as records of a template, in a list ordered by name.
 // Resources with a hidden key have no place by it.
-func TestOrderByNamesThatLack(t *testing.T) {
+func TestOrderOfResourcesWithoutName(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()
 	template := m.ID("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)

@@ -189,10 +189,10 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 	}
 }
 
-// TestNothingChangesAroundAnApproval protects every type whose changes others may have to approve, and tries what could change its
+// TestApprovalsCannotBeBypassed protects every type whose changes others may have to approve, and tries what could change its
 // resources without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and
 // undo. None of it may change a protected resource.
-func TestNothingChangesAroundAnApproval(t *testing.T) {
+func TestApprovalsCannotBeBypassed(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)

@@ -172,9 +172,9 @@ func TestSigningInByTokens(t *testing.T) {
 	m.Verify()
 }
 
-// TestSigningInByOthersGoesNoFurther checks the limits of external sign-ins: cached, stored and counted data of their users has no other
+// TestLimitsOfExternalSignIn checks the limits of external sign-ins: cached, stored and counted data of their users has no other
 // effect.
-func TestSigningInByOthersGoesNoFurther(t *testing.T) {
+func TestLimitsOfExternalSignIn(t *testing.T) {
 	m := startAlone(t)
 	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
 	const post = "/api/v2/authenticators"
@@ -250,9 +250,9 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Verify()
 }
 
-// TestGroupsWhileADirectoryIsAway checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
+// TestGroupsSurviveDirectoryOutage checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
 // know any.
-func TestGroupsWhileADirectoryIsAway(t *testing.T) {
+func TestGroupsSurviveDirectoryOutage(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"

@@ -175,9 +175,9 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m.Verify()
 }
 
-// TestSentBackupsHoldUpNothing checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup. It
-// can be deleted.
-func TestSentBackupsHoldUpNothing(t *testing.T) {
+// TestUnstoredBackupsDelayNoOther checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup.
+// It can be deleted.
+func TestUnstoredBackupsDelayNoOther(t *testing.T) {
 	m := startManager(t)
 	dir := filepath.Join(m.options.Data, "backups")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

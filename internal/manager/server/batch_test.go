@@ -60,8 +60,8 @@ func TestBatch(t *testing.T) {
 	m.Verify()
 }
 
-// TestBatchIsAllOrNothing checks that one failed change undoes the whole batch, and that the answer names the change.
-func TestBatchIsAllOrNothing(t *testing.T) {
+// TestBatchIsAtomic checks that one failed change undoes the whole batch, and that the answer names the change.
+func TestBatchIsAtomic(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`

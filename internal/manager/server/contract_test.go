@@ -33,8 +33,8 @@ func (m *manager) postings() map[string]posting {
 	return all
 }
 
-// TestEveryLinkLeadsSomewhere checks that every link of a resource of any type, and every page of every collection, can be fetched.
-func TestEveryLinkLeadsSomewhere(t *testing.T) {
+// TestEveryLinkResolves checks that every link of a resource of any type, and every page of every collection, can be fetched.
+func TestEveryLinkResolves(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)
@@ -275,9 +275,9 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 	return string(text)
 }
 
-// TestEveryTypeComesBack checks that a PUT of the result of a GET is accepted for every type, and that the resource is unchanged
+// TestEveryTypeRoundTrips checks that a PUT of the result of a GET is accepted for every type, and that the resource is unchanged
 // afterwards. Each of its fields can be used in a filter that finds it.
-func TestEveryTypeComesBack(t *testing.T) {
+func TestEveryTypeRoundTrips(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)

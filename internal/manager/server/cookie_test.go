@@ -84,7 +84,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-func TestDoorsOfUsers(t *testing.T) {
+func TestEndpointsOfUsers(t *testing.T) {
 	m := startAlone(t)
 	const secret = "a password of theirs"
 	for _, access := range []string{"GUI", "API", "GUI_AND_API"} {
@@ -141,9 +141,9 @@ func TestSignInLinks(t *testing.T) {
 	}
 }
 
-// TestUnattendedPages checks that neither automatic refreshes nor the change feed keep a session from expiring. A user who must set a new
+// TestIdlePages checks that neither automatic refreshes nor the change feed keep a session from expiring. A user who must set a new
 // password cannot follow the changes.
-func TestUnattendedPages(t *testing.T) {
+func TestIdlePages(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.REST.Beat = 10 * time.Millisecond

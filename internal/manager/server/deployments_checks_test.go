@@ -68,9 +68,9 @@ func TestChecksOfLiveViews(t *testing.T) {
 	apitest.Eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
-// TestWithheldIsLookedAtAgain checks that a withheld change is reported once, however often it is checked again. It is deployed after a
+// TestWithheldChangesAreRechecked checks that a withheld change is reported once, however often it is checked again. It is deployed after a
 // change of another name has corrected the problem.
-func TestWithheldIsLookedAtAgain(t *testing.T) {
+func TestWithheldChangesAreRechecked(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.zone, "").Text("view.id")
@@ -134,9 +134,9 @@ func (m *manager) deployedRecords(zone string) (n int) {
 	return n
 }
 
-// TestSelectionLeavesOthersAlone checks that the deployment of a selected record does not deploy another user's data at a former name of
+// TestSelectionExcludesForeignData checks that the deployment of a selected record does not deploy another user's data at a former name of
 // the record.
-func TestSelectionLeavesOthersAlone(t *testing.T) {
+func TestSelectionExcludesForeignData(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
 	mine := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)

@@ -215,9 +215,9 @@ func TestLiveFaults(t *testing.T) {
 	apitest.Eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
-// TestPolicyNamesHaveRoom checks that a name of a response policy that is too long for one of its zones is refused, whether the name or the
-// zone is created first.
-func TestPolicyNamesHaveRoom(t *testing.T) {
+// TestLongPolicyNamesAreRefused checks that a name of a response policy that is too long for one of its zones is refused, whether the name
+// or the zone is created first.
+func TestLongPolicyNamesAreRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()
 	policies := "/api/v2/configurations/" + configuration + "/responsePolicies"

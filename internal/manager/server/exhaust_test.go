@@ -18,9 +18,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestStrangersAtTheDoor checks that connections without a certificate to the check-in listener do not block service points, however many a
-// client opens. Connections of service points are not counted.
-func TestStrangersAtTheDoor(t *testing.T) {
+// TestConnectionsWithoutCertificateAreLimited checks that connections without a certificate to the check-in listener do not block service
+// points, however many a client opens. Connections of service points are not counted.
+func TestConnectionsWithoutCertificateAreLimited(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
 	one := m.machine("quay", created.Text("registrationKey"))

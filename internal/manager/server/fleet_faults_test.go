@@ -55,9 +55,9 @@ func reportOf(conditions ...string) *checkin.Report {
 	return &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: append([]string{}, conditions...)}
 }
 
-// TestRenewalThatTheDatabaseLost checks that a database from before a renewal still accepts the certificate, because a later one was not
+// TestRenewalAfterRestoredDatabase checks that a database from before a renewal still accepts the certificate, because a later one was not
 // used.
-func TestRenewalThatTheDatabaseLost(t *testing.T) {
+func TestRenewalAfterRestoredDatabase(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
@@ -204,9 +204,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestCreationAgain checks that a repeated creation with the same Idempotency-Key returns the same registration key, until the key was
+// TestRepeatedCreation checks that a repeated creation with the same Idempotency-Key returns the same registration key, until the key was
 // used.
-func TestCreationAgain(t *testing.T) {
+func TestRepeatedCreation(t *testing.T) {
 	m := startAlone(t)
 	const path = "/api/v1/fleetInstanceMinimumConfig"
 	body := `{"name":"one","description":"d"}`
@@ -283,9 +283,9 @@ func identityOf(t *testing.T, state string) (id map[string]any) {
 	return id
 }
 
-// TestForgottenServicePointComesBack checks that a service point that the manager does not know continues to check in. A backup that was
+// TestUnknownServicePointContinues checks that a service point that the manager does not know continues to check in. A backup that was
 // restored by mistake does not end the fleet.
-func TestForgottenServicePointComesBack(t *testing.T) {
+func TestUnknownServicePointContinues(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")

@@ -104,8 +104,8 @@ func TestLabelsAndFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOfWhatIsReported checks that filters find service points by the fields of their reports, and by the time of the report.
-func TestFiltersOfWhatIsReported(t *testing.T) {
+// TestFiltersOfReports checks that filters find service points by the fields of their reports, and by the time of the report.
+func TestFiltersOfReports(t *testing.T) {
 	m := startAlone(t)
 	m.create("never")
 	id, key := m.create("quay")
@@ -232,8 +232,8 @@ func TestUpdateStates(t *testing.T) {
 	}
 }
 
-// TestReleasesAtTheDoor checks that the check-in listener serves files of releases to service points only, and no other files.
-func TestReleasesAtTheDoor(t *testing.T) {
+// TestCheckInListenerServesReleases checks that the check-in listener serves files of releases to service points only, and no other files.
+func TestCheckInListenerServesReleases(t *testing.T) {
 	releases := filepath.Join(t.TempDir(), "releases")
 	publish(t, releases, "8")
 	if err := os.WriteFile(filepath.Join(releases, "secret"), []byte("secret"), 0o600); err != nil {

@@ -73,9 +73,9 @@ func (m *manager) operations() (all []operation) {
 // open are the operations without credentials: sign-ins start with them.
 var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
 
-// TestNothingWithoutCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign and
-// unsuitable credentials. Each call is refused.
-func TestNothingWithoutCredentials(t *testing.T) {
+// TestOperationsRequireCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign
+// and unsuitable credentials. Each call is refused.
+func TestOperationsRequireCredentials(t *testing.T) {
 	apitest.Slow(t)
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -179,9 +179,9 @@ func (m *manager) allNames() map[string]bool {
 	return all
 }
 
-// TestNothingWithoutRights checks that a user without any right sees and changes nothing by any operation. No error reveals which resources
-// exist, nor their names.
-func TestNothingWithoutRights(t *testing.T) {
+// TestOperationsRequireRights checks that a user without any right sees and changes nothing by any operation. No error reveals which
+// resources exist, nor their names.
+func TestOperationsRequireRights(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
@@ -296,8 +296,9 @@ func TestPublicRoutes(t *testing.T) {
 var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
 	"/": "that there is nothing"}
 
-// TestDoorRoutes checks that each route of the check-in listener requires the certificate of a service point, except for the listed ones.
-func TestDoorRoutes(t *testing.T) {
+// TestCheckInRoutesRequireCertificate checks that each route of the check-in listener requires the certificate of a service point, except
+// for the listed ones.
+func TestCheckInRoutesRequireCertificate(t *testing.T) {
 	m := startAlone(t)
 	met := 0
 	for _, route := range m.doorRoutes {

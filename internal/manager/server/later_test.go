@@ -172,8 +172,8 @@ func TestLaterFields(t *testing.T) {
 	}
 }
 
-// TestFiltersSeeWhatComesDown compares filters by effective settings with the result of GET, for random settings in a tree of blocks.
-func TestFiltersSeeWhatComesDown(t *testing.T) {
+// TestFiltersOfInheritedSettings compares filters by effective settings with the result of GET, for random settings in a tree of blocks.
+func TestFiltersOfInheritedSettings(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"tree"}`)
@@ -304,9 +304,9 @@ func TestTemplateItemsInBody(t *testing.T) {
 	m.Verify()
 }
 
-// TestOtherNotationsAreTheSame checks that a value in another notation equals the stored one: hardware addresses, DUIDs and names, in
+// TestEqualNotations checks that a value in another notation equals the stored one: hardware addresses, DUIDs and names, in
 // documents, in tables and in filters.
-func TestOtherNotationsAreTheSame(t *testing.T) {
+func TestEqualNotations(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyOrderOfChangesKeepsTheData checks random changes in random order: none causes a 500, a refused change changes nothing, and the
+// TestRandomChangesKeepInvariants checks random changes in random order: none causes a 500, a refused change changes nothing, and the
 // data keeps its invariants. Free space is the unused space, names follow zones, and references have targets.
-func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
+func TestRandomChangesKeepInvariants(t *testing.T) {
 	m := startManager(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -193,9 +193,9 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// TestTokensStandInTheHistory checks that the history and its chain contain the creation and revocation of tokens and key sets, with the
+// TestTokensAreInTheHistory checks that the history and its chain contain the creation and revocation of tokens and key sets, with the
 // user. They cannot be undone.
-func TestTokensStandInTheHistory(t *testing.T) {
+func TestTokensAreInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	_, admin := m.session()
 	says := func(operation, description, comment string) string {

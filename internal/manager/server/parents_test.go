@@ -8,9 +8,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestResourcesLieWhereTheyMay checks that the parents of all resources are in the declared collections, because visibility is evaluated
+// TestParentsAreDeclared checks that the parents of all resources are in the declared collections, because visibility is evaluated
 // there.
-func TestResourcesLieWhereTheyMay(t *testing.T) {
+func TestParentsAreDeclared(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()

@@ -12,9 +12,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to a resource that the caller does not
+// TestHiddenReferencesEqualMissing changes every reference field of a resource of each type to a resource that the caller does not
 // see, and to what does not exist: the answers are the same, so that nobody learns what there is.
-func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
+func TestHiddenReferencesEqualMissing(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()

@@ -14,9 +14,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestNobodyGivesMore checks that a user cannot grant more than the own rights: neither rights that an override removes, nor rights that
-// another right removes further below.
-func TestNobodyGivesMore(t *testing.T) {
+// TestGrantsAreLimitedToOwnRights checks that a user cannot grant more than the own rights: neither rights that an override removes, nor
+// rights that another right removes further below.
+func TestGrantsAreLimitedToOwnRights(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
@@ -47,8 +47,8 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Verify()
 }
 
-// TestNoWayRoundGuards checks that a right at a parent does not permit changes that are reserved to administrators.
-func TestNoWayRoundGuards(t *testing.T) {
+// TestAdministratorChangesAreGuarded checks that a right at a parent does not permit changes that are reserved to administrators.
+func TestAdministratorChangesAreGuarded(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
 	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
@@ -130,8 +130,8 @@ func TestRightsAtBothEnds(t *testing.T) {
 	m.Verify()
 }
 
-// TestEventsShowNothingHidden checks that a user with a right at events does not see more of their resources than otherwise.
-func TestEventsShowNothingHidden(t *testing.T) {
+// TestEventsOmitHiddenFields checks that a user with a right at events does not see more of their resources than otherwise.
+func TestEventsOmitHiddenFields(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
@@ -147,9 +147,9 @@ func TestEventsShowNothingHidden(t *testing.T) {
 	}
 }
 
-// TestRightsOfThoseWhoAreGone checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
+// TestSchedulesOfDeletedUsers checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
 // users change nothing.
-func TestRightsOfThoseWhoAreGone(t *testing.T) {
+func TestSchedulesOfDeletedUsers(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
@@ -242,8 +242,9 @@ func TestUpgradeToRights(t *testing.T) {
 	}
 }
 
-// TestOwnRightGoesNowhere checks that a right at a resource does not permit a move to a place in which the user may not create resources.
-func TestOwnRightGoesNowhere(t *testing.T) {
+// TestMoveRequiresRightAtTarget checks that a right at a resource does not permit a move to a place in which the user may not create
+// resources.
+func TestMoveRequiresRightAtTarget(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
@@ -259,8 +260,8 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
 
-// TestHiddenIsNotTold checks that neither errors nor counts nor filters reveal hidden resources.
-func TestHiddenIsNotTold(t *testing.T) {
+// TestAnswersOmitHiddenResources checks that neither errors nor counts nor filters reveal hidden resources.
+func TestAnswersOmitHiddenResources(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
 	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
@@ -336,8 +337,8 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Verify()
 }
 
-// TestOwnRightGrowsNowhere checks that a right at a network or range does not permit it to grow over space without a right.
-func TestOwnRightGrowsNowhere(t *testing.T) {
+// TestResizeRequiresRightAtSpace checks that a right at a network or range does not permit it to grow over space without a right.
+func TestResizeRequiresRightAtSpace(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
@@ -366,8 +367,8 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	m.Verify()
 }
 
-// TestDryRunsCountNothingHidden checks that a dry run counts only the resources that its user may see.
-func TestDryRunsCountNothingHidden(t *testing.T) {
+// TestDryRunsOmitHiddenResources checks that a dry run counts only the resources that its user may see.
+func TestDryRunsOmitHiddenResources(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
@@ -395,9 +396,9 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	m.Verify()
 }
 
-// TestRightsComeBack checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
+// TestUndoRestoresRights checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
 // rights of other users.
-func TestRightsComeBack(t *testing.T) {
+func TestUndoRestoresRights(t *testing.T) {
 	m := startAlone(t)
 	_, view, zone, block, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")

@@ -153,8 +153,9 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
 }
 
-// TestServersGo checks that a deleted server ends its deployments, including its part in those of its group. Other deployments continue.
-func TestServersGo(t *testing.T) {
+// TestDeletedServersEndDeployments checks that a deleted server ends its deployments, including its part in those of its group. Other
+// deployments continue.
+func TestDeletedServersEndDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
@@ -412,9 +413,9 @@ func TestNotificationGroups(t *testing.T) {
 	}
 }
 
-// TestDeployedAnewBehindARestore checks that a full deployment reaches a service point that serves content newer than a restored database.
+// TestFullDeploymentAfterRestore checks that a full deployment reaches a service point that serves content newer than a restored database.
 // A server whose service point falls silent is an event.
-func TestDeployedAnewBehindARestore(t *testing.T) {
+func TestFullDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	d := m.deployment("/api/v2/configurations/" + configuration)

@@ -155,9 +155,9 @@ func TestImportInSteps(t *testing.T) {
 	m.Verify()
 }
 
-// TestImportKeepsCase checks that names compare without regard to case and texts with regard to it: an import of a zone file does not omit
-// a different text.
-func TestImportKeepsCase(t *testing.T) {
+// TestImportComparesCase checks that names compare without regard to case and texts with regard to it: an import of a zone file does not
+// omit a different text.
+func TestImportComparesCase(t *testing.T) {
 	m := startAlone(t)
 	m.Basics()
 	name, records, err := readZone("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+

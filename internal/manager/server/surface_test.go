@@ -203,7 +203,7 @@ const (
 )
 
 // TestPublishedNulls checks that values that release 9.6 publishes as never null are declared as never null, except for those listed above.
-// TestEveryTypeComesBack checks resources for the same, including the names and values of options.
+// TestEveryTypeRoundTrips checks resources for the same, including the names and values of options.
 func TestPublishedNulls(t *testing.T) {
 	a, found := declared(t), map[string]bool{}
 	for name, facts := range published.LaterTypes() {

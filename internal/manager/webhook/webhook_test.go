@@ -305,9 +305,9 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoredURLsLeadNowhereInside checks that stored URLs and redirects do not make the manager connect to forbidden addresses, such as
+// TestForbiddenURLsAreRefused checks that stored URLs and redirects do not make the manager connect to forbidden addresses, such as
 // cloud metadata services.
-func TestStoredURLsLeadNowhereInside(t *testing.T) {
+func TestForbiddenURLsAreRefused(t *testing.T) {
 	m := start(t)
 	var inside atomic.Int64
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))

@@ -239,9 +239,9 @@ func TestFourEyes(t *testing.T) {
 	m.Verify()
 }
 
-// TestApprovalsReachNoFurther checks that an approval applies exactly the requested change, within the rights of the requester, and that an
-// approver needs the rights as well.
-func TestApprovalsReachNoFurther(t *testing.T) {
+// TestApprovalsApplyOnlyTheRequest checks that an approval applies exactly the requested change, within the rights of the requester, and
+// that an approver needs the rights as well.
+func TestApprovalsApplyOnlyTheRequest(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")

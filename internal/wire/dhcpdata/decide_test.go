@@ -486,8 +486,8 @@ func TestCacheThreshold(t *testing.T) {
 	}
 }
 
-// TestEnds checks which other leases of a client end with a new one.
-func TestEnds(t *testing.T) {
+// TestEndedLeases checks which other leases of a client end with a new one.
+func TestEndedLeases(t *testing.T) {
 	other := func(l *LeaseState) { l.Client = "cother" }
 	elsewhere := func(l *LeaseState) { l.Network, l.Address = 30, addr("10.3.0.10") }
 	f := message(Request, 1, asks("10.0.0.10"), to("10.0.0.2"))

@@ -25,8 +25,8 @@ func TestMixingTable(t *testing.T) {
 	}
 }
 
-// TestHalves checks that each side owns about half of the addresses at first.
-func TestHalves(t *testing.T) {
+// TestSharesAreHalves checks that each side owns about half of the addresses at first.
+func TestSharesAreHalves(t *testing.T) {
 	own := 0
 	for a := netip.MustParseAddr("10.0.0.0"); a != netip.MustParseAddr("10.0.1.0"); a = a.Next() {
 		if BaseOwner(a) == Primary {

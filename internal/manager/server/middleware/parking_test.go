@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestParkedConnectionsComeBack checks that an answered connection returns to the server when the wait function permits it. If the manager
+// TestParkedConnectionsReturn checks that an answered connection returns to the server when the wait function permits it. If the manager
 // ends before that, or at the same time, the connection is closed.
-func TestParkedConnectionsComeBack(t *testing.T) {
+func TestParkedConnectionsReturn(t *testing.T) {
 	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestSheet: what an answer is written on keeps to what was said of its length: else the connection does not go on.
-func TestSheet(t *testing.T) {
+// TestConnWriter: what an answer is written on keeps to what was said of its length: else the connection does not go on.
+func TestConnWriter(t *testing.T) {
 	for name, c := range map[string]struct {
 		length string
 		write  []string

@@ -362,8 +362,8 @@ func TestPairReports(t *testing.T) {
 	}
 }
 
-// TestPairStranger checks that a server with another key is not a partner.
-func TestPairStranger(t *testing.T) {
+// TestPairRefusesOtherKey checks that a server with another key is not a partner.
+func TestPairRefusesOtherKey(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 100)
 	agree(t, one, two)

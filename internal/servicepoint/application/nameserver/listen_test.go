@@ -55,8 +55,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatFails checks that a failed configuration changes nothing, including listeners whose transport was to change.
-func TestConfigurationThatFails(t *testing.T) {
+// TestFailedConfiguration checks that a failed configuration changes nothing, including listeners whose transport was to change.
+func TestFailedConfiguration(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	at, taken := listening(t, a), freeport.For(t)
 	l, err := net.Listen("tcp", taken.String())

@@ -309,9 +309,9 @@ func TestPrefetchSeesQueries(t *testing.T) {
 	}
 }
 
-// TestNothingStaleAfterAChange checks that no query after a change of content or of the configuration gets an answer from before it, while
+// TestAnswersFollowChanges checks that no query after a change of content or of the configuration gets an answer from before it, while
 // many clients keep the answers in the caches.
-func TestNothingStaleAfterAChange(t *testing.T) {
+func TestAnswersFollowChanges(t *testing.T) {
 	one, two := upstream(t, "a.test. 300 IN A 192.0.2.1"), upstream(t, "a.test. 300 IN A 192.0.2.2")
 	app, at := startResolver(t, one, &lines{}, "")
 	host, port, _ := net.SplitHostPort(at)
