@@ -48,7 +48,7 @@ func newNetwork(t *testing.T) *network {
 		skip("it takes root")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		skip("there is no ip (iproute2)")
+		skip("ip (iproute2) is not installed")
 	}
 	if out, err := exec.Command("ip", "netns", "add", n.sp).CombinedOutput(); err != nil {
 		skip(fmt.Sprintf("ip netns add: %s", out))

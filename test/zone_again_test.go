@@ -11,7 +11,7 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// TestRepeatedZoneImport checks that a repeated import of a zone file prints what it changes and what it keeps. --prune deletes nothing
+// TestRepeatedZoneImport checks that a repeated import of a zone file prints the changed and the kept records. --prune deletes nothing
 // for an incomplete zone, if a record was skipped, or without confirmation.
 func TestRepeatedZoneImport(t *testing.T) {
 	t.Parallel()

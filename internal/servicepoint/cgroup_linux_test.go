@@ -53,11 +53,11 @@ func TestLimitsOfAGroup(t *testing.T) {
 	}
 	s := &supervisor{}
 	if got := strings.Join(s.limitEnvironment(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
-		t.Errorf("without groups the runtime is told %s", got)
+		t.Errorf("without groups the environment of the runtime is %s", got)
 	}
 	s.groups = g
 	if got := strings.Join(s.limitEnvironment(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
-		t.Errorf("with groups the runtime is told %s", got)
+		t.Errorf("with groups the environment of the runtime is %s", got)
 	}
 }
 

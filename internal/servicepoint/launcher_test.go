@@ -202,7 +202,7 @@ func TestTrustedRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := TrustRoot(state, bad); err == nil {
-		t.Error("what is no root is trusted")
+		t.Error("an invalid root is trusted")
 	}
 	if err := TrustRoot(state, filepath.Join(state, "nothing")); err == nil {
 		t.Error("a root that is not there is trusted")

@@ -383,7 +383,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 			routers.mu.Lock()
 			defer routers.mu.Unlock()
 			if routers.told != up || routers.at.Sub(began) > time.Second {
-				t.Errorf("%s, after %v, the router is told that there is a route: %v", when, routers.at.Sub(began), routers.told)
+				t.Errorf("%s, after %v, the route is announced: %v", when, routers.at.Sub(began), routers.told)
 			}
 		}
 		nothing := func() error { return nil }

@@ -376,7 +376,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 	})
 }
 
-// TestRetriedErrors checks that a change is retried after an error by which the database ended its transaction.
+// TestRetriedErrors checks that a change is retried if the database aborts its transaction.
 func TestRetriedErrors(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {

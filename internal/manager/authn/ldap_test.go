@@ -232,6 +232,6 @@ func TestFailedReferrals(t *testing.T) {
 	}
 	// A user who is not found may be at the unreachable target of the referral.
 	if _, err := l.Check(t.Context(), "dave", "x"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("somebody who may be behind a referral: %v", err)
+		t.Errorf("a user in another directory: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestAwaitOrders(t *testing.T) {
 		defer cancel()
 		o.wait(ctx, nil)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Error("it waits no longer than whoever asks")
+			t.Error("it does not wait until the end of the caller's context")
 		}
 		o.done()
 	})

@@ -259,7 +259,7 @@ func TestReportsWaitForOrders(t *testing.T) {
 	h.waitQueued(t, 1)
 	select {
 	case <-ended:
-		t.Error("it was written before the order was told")
+		t.Error("it was written before the order was sent")
 	case <-time.After(50 * time.Millisecond):
 	}
 	h.f.ordering.done()

@@ -251,7 +251,7 @@ func TestRolloutInWaves(t *testing.T) {
 		}
 		for _, action := range []string{"pause", "resume", "takeBack"} {
 			if err := h.f.Act(h.ctx, id, action); !problem.Is(err, "RolloutState") {
-				t.Errorf("%s of a rollout that was taken back: %v", action, err)
+				t.Errorf("%s of a rolled back rollout: %v", action, err)
 			}
 		}
 		if err := h.f.DeleteRollout(h.ctx, id); err != nil {
@@ -366,7 +366,7 @@ func TestRolloutSkipsLostMembers(t *testing.T) {
 		t.Errorf("resumed: %+v; %+v", r.Counts, h.members(t, id))
 	}
 	if err := h.f.Act(h.ctx, id, "resume"); !problem.Is(err, "RolloutState") {
-		t.Errorf("resumed with nobody away: %v", err)
+		t.Errorf("resumed without disconnected members: %v", err)
 	}
 }
 
@@ -467,11 +467,11 @@ func TestRollbackWithoutReleases(t *testing.T) {
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
 	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 3 {
-		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
+		t.Errorf("after the rollback: %+v; %+v", r, h.members(t, id))
 	}
 	for at := range h.points {
 		if i, err := h.f.Get(h.ctx, at); err != nil || i.TargetVersion != "" || i.UpdateStatus != checkin.UpdateOK {
-			t.Errorf("taken back it is %+v, %v", i, err)
+			t.Errorf("after the rollback it is %+v, %v", i, err)
 		}
 	}
 }
@@ -598,19 +598,19 @@ func TestOrdersWakeCheckIns(t *testing.T) {
 	u.add([]string{"c"})
 	select {
 	case id := <-told:
-		t.Errorf("%s is told at once", id)
+		t.Errorf("%s is woken immediately", id)
 	default:
 	}
 	for _, want := range []string{"a", "b", "c"} { // woken by the timer
 		if id := <-told; id != want {
-			t.Errorf("%s is told, and not %s", id, want)
+			t.Errorf("%s is woken, want %s", id, want)
 		}
 	}
 	u.add([]string{"d"})
 	u.wakeAll()
 	u.wakeAll()
 	if id := <-told; id != "d" || len(told) > 0 {
-		t.Errorf("%s is told, and %d more", id, len(told))
+		t.Errorf("%s is woken, and %d more", id, len(told))
 	}
 }
 
@@ -691,7 +691,7 @@ func TestStepInSeveralTransactions(t *testing.T) {
 		}
 		// The third transaction finds the rollout paused, and changes nothing.
 		if fmt.Sprint(sizes) != "[2 4 4]" || status != RolloutPaused {
-			t.Errorf("so many were moved: %v, and it is %s", sizes, status)
+			t.Errorf("the batches have the sizes %v, and the rollout is %s", sizes, status)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestDefaultsAreFound(t *testing.T) {
 				t.Errorf("%s of %q finds %q, want %q", expr, value, got, want[0])
 			}
 			if hasSet, hasUnset := apitest.HasWords(got, set), apitest.HasWords(got, unset); hasSet != hasUnset {
-				t.Errorf("%s finds what sets %q: %v, and what shows it: %v", expr, value, hasSet, hasUnset)
+				t.Errorf("%s finds the resource that sets %q: %v, and the one that inherits it: %v", expr, value, hasSet, hasUnset)
 			}
 		}
 		both("null and id:"+set, "") // without a default, one of them has no value

@@ -22,7 +22,7 @@ func quoted(text string) string {
 }
 
 func init() {
-	alsoMade = append(alsoMade, func(m *manager) { // nobody signs in by them
+	alsoMade = append(alsoMade, func(m *manager) { // no user signs in with them
 		const post = "/api/v2/authenticators"
 		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
 		m.ID(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
@@ -60,7 +60,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
 	made := m.Want(201, "POST", post, ldapBody("people", d, ""))
 	if strings.Contains(string(made.Body), "finds people") || made.Get("adminPassword") != nil {
-		t.Errorf("the password of who searches is shown: %s", made.Body)
+		t.Errorf("the password of the search account is shown: %s", made.Body)
 	}
 	people := made.Text("id")
 	as := apitest.BasicAuth("carol", "carols password")
@@ -117,7 +117,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+people+`}}`)
 	m.Want(200, "GET", "/api/v2/users", "", as)
 	d.Stop()
-	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
+	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // its cached answers are dropped
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
 
@@ -229,7 +229,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 	}
 	for _, name := range []string{"Admin", "ADMIN", " dave", "dave ", "Dave"} {
 		if r := m.Do("GET", "/api/v2/configurations", "", token(name, time.Hour)); r.StatusCode != 401 {
-			t.Errorf("%q becomes somebody: %d %s", name, r.StatusCode, r.Body)
+			t.Errorf("%q signs in: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))

@@ -308,7 +308,7 @@ func TestEveryTypeRoundTrips(t *testing.T) {
 				word := literal(f, was.Get(f.Name))
 				inherited := f.Inherit && strings.Contains(was.Text("_inheritedFields"), f.Name)
 				if word == "" || f.Kind == schema.Raw || !f.Filterable() || f.Computed || inherited ||
-					f.Name == "monitoringEnabled" || f.Name == "value" { // which comes down from the settings; of whose collection most are of any kind
+					f.Name == "monitoringEnabled" || f.Name == "value" { // the first is inherited from the settings; values of settings differ in kind
 					continue
 				}
 				name := f.Name

@@ -137,7 +137,7 @@ func TestSignInLinks(t *testing.T) {
 	m.Refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", stale, "Authorization:", inCookie)
 	_, err := m.Identity.NewLink(t.Context(), "nobody")
 	if p := (&problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.Error(), "nobody") {
-		t.Errorf("a link for nobody: %v", err)
+		t.Errorf("a sign-out link without a session: %v", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestChecksOfLiveViews(t *testing.T) {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
-	// An alias stays where it is where what would take its place is withheld.
+	// An alias stays deployed while the record that would replace it is withheld.
 	under := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
 	apitest.Eventually(t, "another alias goes out", func() bool { return records() == before+4 })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
@@ -123,7 +123,7 @@ func TestWithheldChangesAreRechecked(t *testing.T) {
 	m.Verify()
 }
 
-// deployedRecords is how many records of a zone are deployed.
+// deployedRecords returns the number of deployed records of a zone.
 func (m *manager) deployedRecords(zone string) (n int) {
 	m.T.Helper()
 	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
@@ -156,7 +156,7 @@ func TestSelectionExcludesForeignData(t *testing.T) {
 	}
 }
 
-// TestSelectionsOfAliases checks selections in which an alias replaces other data at a name, or the reverse. The new record alone deploys
+// TestSelectionsOfAliases checks selections with an alias that replaces other data at a name, or the reverse. The new record alone deploys
 // the complete name, so that no name has an alias beside other data. Data at a former name of the record is removed.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
@@ -173,7 +173,7 @@ func TestSelectionsOfAliases(t *testing.T) {
 	m.Want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
 	for _, selected := range []string{first, second, third} {
 		message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
-		if !strings.Contains(message, "2 records added, 2 removed") { // the SOA record, too
+		if !strings.Contains(message, "2 records added, 2 removed") { // with the SOA record
 			t.Errorf("the deployment of one record says %q", message)
 		}
 	}

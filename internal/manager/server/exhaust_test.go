@@ -26,7 +26,7 @@ func TestConnectionsWithoutCertificateAreLimited(t *testing.T) {
 	one := m.machine("quay", created.Text("registrationKey"))
 	held := m.strangers.Open()
 	one.report(0, nil)
-	apitest.Eventually(t, "a service point is no stranger", func() bool { return m.strangers.Open() <= held })
+	apitest.Eventually(t, "the service point is not counted as a stranger", func() bool { return m.strangers.Open() <= held })
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}, Timeout: 5 * time.Second}
 	const many = 600
 	for i := range many {

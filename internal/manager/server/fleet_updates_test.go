@@ -178,7 +178,7 @@ func TestUpdateStates(t *testing.T) {
 		state, _ := a["state"].(map[string]any)
 		update, ok := state["update"].(map[string]any)
 		if !ok {
-			t.Fatalf("there is no order in %v", a)
+			t.Fatalf("%v contains no order", a)
 		}
 		asked, ok := update["asked"].(float64)
 		if !ok {
@@ -210,7 +210,7 @@ func TestUpdateStates(t *testing.T) {
 	report("8", &checkin.UpdateReport{Update: again, Status: checkin.UpdateRunning}) // on trial
 	is("8", "8", "UPDATE_RUNNING")
 	if a := report("8", nil); strings.Contains(fmt.Sprint(a["state"]), "update") {
-		t.Errorf("the order goes on: %v", a)
+		t.Errorf("the order is still sent: %v", a)
 	}
 	is("8", "", "OK")
 	m.Want(200, "PATCH", path, `{"targetVersion":"9"}`)

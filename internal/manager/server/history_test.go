@@ -94,7 +94,7 @@ func TestHistoryIsForwarded(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
-	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
+	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for transactions of other databases
 		select {
 		case text := <-messages:
 			if !strings.HasPrefix(text, "<109>1 20") {
@@ -159,7 +159,7 @@ func TestHistoryIsForwarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if faults := compare(); len(faults) == 0 {
-		t.Error("nobody sees that the history was changed and chained anew")
+		t.Error("a changed history with a recomputed chain is not detected")
 	}
 	apitest.Eventually(t, "the figures say that this is not signed", func() bool {
 		return figure("portolan_history_failures_total ") && !figure("portolan_history_failures_total 0\n")

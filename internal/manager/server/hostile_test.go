@@ -127,7 +127,7 @@ func TestOperationsRequireCredentials(t *testing.T) {
 		"revoked": "Authorization: Bearer " + revoked,
 		"cut off": "Authorization: Bearer " + m.Token[:len(m.Token)-1], "longer": "Authorization: Bearer " + m.Token + "x",
 		"another scheme": "Authorization: Digest " + m.Token, "a token as a password": apitest.BasicAuth("admin", m.Token),
-		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
+		"an ended session": basic + ended, "the session of another user": basic + crossed,
 		"the secret of a key set": "Authorization: Bearer " + secret,
 		"a key set":               apitest.BasicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
 		"the number of a user": "Authorization: Bearer " + other,
@@ -230,12 +230,12 @@ func TestOperationsRequireRights(t *testing.T) {
 
 // public are the routes without credentials, each with its reason. All others are described, and covered by the tests above.
 var public = map[string]string{
-	"/healthz": "whether it is alive", "/readyz": "whether its database answers", "/metrics": "figures, without names",
-	"/api/openapi.json": "how it is asked", "/api/docs": "the same for people", "/api/docs/": "the same for people",
-	"/{$}": "the console's page, in which is nothing", "/ui/": "the console's page and programs", "/": "that there is nothing",
-	"/sign-in/providers": "by whom people may sign in", "/sign-in/{id}": "the way to one of those", "/sign-in/{id}/callback": "the way back",
-	"/saml/metadata": "who the manager is for identity providers", "/saml/consume": "what they send", "/saml/logout": "the same, at the end",
-	"/sign-out": "where its browser goes on to, for who has a session",
+	"/healthz": "liveness", "/readyz": "readiness of the database", "/metrics": "figures without names",
+	"/api/openapi.json": "the description of the API", "/api/docs": "the same as a page", "/api/docs/": "the same as a page",
+	"/{$}": "the console's page, which contains no data", "/ui/": "the console's page and programs", "/": "not found",
+	"/sign-in/providers": "the identity providers", "/sign-in/{id}": "the redirect to a provider", "/sign-in/{id}/callback": "the redirect back",
+	"/saml/metadata": "the manager's description for identity providers", "/saml/consume": "their assertions", "/saml/logout": "their sign-outs",
+	"/sign-out": "the next page of a browser with a session",
 }
 
 // TestPublicRoutes lists the routes that no document describes. They show no names to clients without credentials, and a new one must be
@@ -254,7 +254,7 @@ func TestPublicRoutes(t *testing.T) {
 	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	authenticators := m.Want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
 	for _, one := range authenticators.Get("data").([]any) {
-		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // whoever signs in chooses among them
+		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // the sign-in page lists them
 	}
 	met := 0
 	for _, route := range m.routes {
@@ -262,7 +262,7 @@ func TestPublicRoutes(t *testing.T) {
 			continue
 		}
 		if _, ok := public[route]; !ok {
-			t.Errorf("%s is in no document, and not known to be for everybody", route)
+			t.Errorf("%s is neither documented nor listed as public", route)
 			continue
 		}
 		met++

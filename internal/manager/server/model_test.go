@@ -75,8 +75,7 @@ func (w *world) do(method, path, body string) {
 	}
 }
 
-// undo undoes one of the latest transactions, with or without a dry run, with or without force. Whatever of it is
-// refused changes nothing.
+// undo undoes one of the latest transactions, with or without a dry run, with or without force. A refused undo\nchanges nothing.
 func (w *world) undo() {
 	r := w.m.Do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")
 	n := w.number(5)

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestHiddenReferencesEqualMissing changes every reference field of a resource of each type to a resource that the caller does not
-// see, and to what does not exist: the answers are the same, so that nobody learns what there is.
+// TestHiddenReferencesEqualMissing changes every reference field of each type to a hidden resource and to a missing one. The answers
+// are equal, so that they do not reveal which resources exist.
 func TestHiddenReferencesEqualMissing(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
@@ -81,7 +81,7 @@ func TestHiddenReferencesEqualMissing(t *testing.T) {
 			}
 			hidden := fmt.Sprint(target.ID)
 			made := m.Do("POST", "/api/v2/accessRights", `{"userScope":{"id":`+user+`},"resource":{"id":`+hidden+`},"defaultAccessLevel":"HIDE"}`)
-			if made.StatusCode != 201 { // of which there are no rights
+			if made.StatusCode != 201 { // without rights to grant
 				continue
 			}
 			if r := m.Do("GET", path, "", as); r.StatusCode == 200 {

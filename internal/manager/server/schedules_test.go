@@ -94,7 +94,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	apitest.Eventually(t, "it is deployed again", func() bool {
 		return deployments("ValidationDeployment") == 2
 	})
-	apitest.Eventually(t, "it is said that nothing was deployed", func() bool {
+	apitest.Eventually(t, "a failed deployment is reported", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "late did not deploy")
 	})
@@ -368,7 +368,7 @@ func TestNotificationGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	happens("SUCCESS", "nobody wants to hear this")
+	happens("SUCCESS", "a success without subscribers")
 	happens("FAILED", "the zone would not go — out")
 	buffer := make([]byte, 4096)
 	if err := listener.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -390,9 +390,9 @@ func TestNotificationGroups(t *testing.T) {
 			t.Errorf("the message is\n%s", text)
 		}
 	case <-time.After(60 * time.Second):
-		t.Fatal("nobody is told by mail")
+		t.Fatal("no mail is sent")
 	}
-	apitest.Eventually(t, "nobody is told again", func() bool {
+	apitest.Eventually(t, "no second mail is sent", func() bool {
 		left := 1
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM notice").Scan(&left)

@@ -32,7 +32,7 @@ func TestDeleteInSteps(t *testing.T) {
 		t.Errorf("a step is %s", r.Body)
 	}
 	m.Want(404, "GET", "/api/v2/resourceRecords/"+host, "")
-	m.Verify() // what was given back is free
+	m.Verify() // the released space is free
 	c := &client.Client{Base: m.URL(), Token: m.Token}
 	left := m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?total=true&limit=1", "").Text("totalCount")
 	// Somebody else works in between.

@@ -68,7 +68,7 @@ func TestTargets(t *testing.T) {
 		delete(want, r.Target)
 	}
 	if len(want) > 0 {
-		t.Errorf("nothing is said of %v", want)
+		t.Errorf("%v is not reported", want)
 	}
 }
 

@@ -300,7 +300,7 @@ func TestSigningStarts(t *testing.T) {
 		t.Fatalf("signed: %s", m)
 	}
 	if m := a.question(t, "mail.harbour.example.", dns.TypeA); len(m.Answer) != 1 {
-		t.Fatalf("nobody asked for signatures: %s", m)
+		t.Fatalf("the answer to a query without the DO bit has signatures: %s", m)
 	}
 	made := a.awaitSigned(t)
 	a.question(t, "mail.harbour.example.", dns.TypeA, do)

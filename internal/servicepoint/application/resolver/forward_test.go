@@ -248,7 +248,7 @@ func TestPrefetch(t *testing.T) {
 	}
 	release()
 	if !answered {
-		t.Error("while it is asked for again nobody is answered")
+		t.Error("clients get no answer during a prefetch")
 	}
 }
 

@@ -194,13 +194,13 @@ func compareOnce(t *rapid.T, at string) {
 	exchange(m, "tcp", from, at) // from now on CoreDNS has the answer in its cache, if it is cached at all
 	plain := exchange(m, "tcp", from, at)
 	if plain == nil {
-		t.Fatal("there is no answer over TCP")
+		t.Fatal("no answer over TCP")
 	}
 	want, wantTTLs := shown(plain)
 	for i := range 3 {
 		answer := exchange(m, "udp", from, at)
 		if answer == nil {
-			t.Fatalf("%d: there is no answer to\n%v", i, m)
+			t.Fatalf("%d: no answer to\n%v", i, m)
 		}
 		if answer.Truncated {
 			continue

@@ -298,7 +298,7 @@ func TestForwardingRoles(t *testing.T) {
 	if err := app.TakeContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
-	check("nothing is said any more", "a.test.", "NOERROR 192.0.2.1")
+	check("without an explanation", "a.test.", "NOERROR 192.0.2.1")
 	var nothing bytes.Buffer
 	if err := zonedata.WriteEmpty(&nothing); err != nil {
 		t.Fatal(err)
