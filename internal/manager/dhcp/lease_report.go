@@ -106,7 +106,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 
 // ServerOfPoint returns the server that is linked to a service point; nil if there is none.
 func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
-	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+	return tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
 }
 

@@ -67,7 +67,7 @@ func (x *Reconciliation) reconciliation() *Reconciliation { return x }
 
 // BeforeWrite rejects a schedule that never runs.
 func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
@@ -293,7 +293,7 @@ func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string
 	if ipam.RangeOf(above).Low.Is4() != v4 {
 		return problem.Field("InvalidResourceType", "type", "a %s does not apply to an %s", h.Type, above.Type)
 	}
-	other, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),
+	other, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),
 		store.HasParent(h.Parent), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: h.ID}}})
 	if err == nil && other != nil {
 		err = problem.Conflict("ResourceAlreadyExists", "%s %d already has a policy (%d)", above.Type, above.ID, other.ID)

@@ -71,7 +71,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 
 // runPending adds the policies that are due to the queue, and runs all policies in it.
 func (s *Sweeper) runPending(ctx context.Context) error {
-	due, err := s.clock.Due(ctx)
+	due, err := s.clock.IsDue(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Sweeper) runPending(ctx context.Context) error {
 	if err != nil || !due && len(pending) == 0 {
 		return err
 	}
-	if held, err := s.lease.Take(ctx); err != nil || !held {
+	if held, err := s.lease.Acquire(ctx); err != nil || !held {
 		return err
 	}
 	defer s.lease.Keep(ctx, s.log)()

@@ -120,8 +120,8 @@ func readCount(text string) (string, error) {
 	return strconv.FormatUint(n, 10), nil
 }
 
-// moment returns a time parsed by readMoment, in Unix milliseconds.
-func moment(read string) int64 {
+// momentOf returns a time parsed by readMoment, in Unix milliseconds.
+func momentOf(read string) int64 {
 	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has checked it
 	return millis
 }
@@ -230,8 +230,8 @@ func (f *Filter) check() error {
 // likeEscaper escapes the wildcards of LIKE.
 var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-// where returns the part of the filter that the database evaluates, as a WHERE clause with arguments. Without conditions it is empty.
-func (f *Filter) where() (conditions string, args []any) {
+// whereClause returns the part of the filter that the database evaluates, as a WHERE clause with arguments. Without conditions it is empty.
+func (f *Filter) whereClause() (conditions string, args []any) {
 	var all []string
 	and := func(condition string, values ...any) {
 		all, args = append(all, condition), append(args, values...)
@@ -318,8 +318,8 @@ func (f *Filter) needsNodes() bool {
 func (f *Filter) matchesState(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
 	never := lastSeen == 0
-	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
-		(f.LastSeenBefore == "" || never || lastSeen < moment(f.LastSeenBefore))
+	return is && (f.LastSeenSince == "" || !never && lastSeen >= momentOf(f.LastSeenSince)) &&
+		(f.LastSeenBefore == "" || never || lastSeen < momentOf(f.LastSeenBefore))
 }
 
 // matches reports whether a service point found by the database matches the whole filter.

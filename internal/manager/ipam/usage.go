@@ -133,7 +133,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 
 // ownZones returns the zone lists that each block or network sets itself, by id and field name.
 func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
-	rows, err := tx.Linked(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
+	rows, err := tx.ListReferences(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 			}
 		}
 	}
-	groups, err := tx.Overlying("ipGroups", parents, ids)
+	groups, err := tx.FindOverlying("ipGroups", parents, ids)
 	if err != nil {
 		return err
 	}

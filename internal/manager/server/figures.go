@@ -73,7 +73,7 @@ func (m *Manager) seesServicePoint(ctx context.Context, p authz.Principal, calle
 			return nil
 		}
 	}
-	return fleet.Unknown(id)
+	return fleet.UnknownProblem(id)
 }
 
 // figureSampler measures the figures of a manager.
@@ -137,7 +137,7 @@ func (m *Manager) keepFigures(ctx context.Context) {
 		}
 		shared := true
 		if m.options.FiguresURL != nil {
-			held, err := lease.Take(ctx)
+			held, err := lease.Acquire(ctx)
 			if shared = held; err != nil {
 				m.figureFault(ctx, err)
 			}

@@ -208,14 +208,14 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	if s.Fleet, err = m.Fleet.Figures(ctx); err != nil {
 		return s, err
 	}
-	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
+	if s.History.TextsDue, err = m.Store.CountPendingTexts(ctx); err != nil {
 		return s, err
 	}
 	if s.Indexes, err = m.indexStatus(ctx); err != nil {
 		return s, err
 	}
 	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-		if s.History.Due, err = tx.ChainDue(); err == nil {
+		if s.History.Due, err = tx.CountUnlinked(); err == nil {
 			s.History.Unsigned, err = history.Unsigned(tx)
 		}
 		if err == nil {

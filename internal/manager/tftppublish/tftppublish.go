@@ -35,7 +35,7 @@ func Register(r *resource.Registry) {
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"},
 		AfterWrite: func(c *resource.Change) error { // the new service point fetches the content
 			before, now := dnspublish.ServicePointOf(c)
-			if before == now || c.Creates() {
+			if before == now || c.IsCreation() {
 				return nil
 			}
 			server := schema.HeadOf(c.New).ID
@@ -235,7 +235,7 @@ func (c *collector) collect(parent int64, prefix string) error {
 			continue
 		}
 		if err := filetree.CheckPath(path); err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "file %s cannot be deployed: %v", problem.About(row.ID, row.Name), err)
+			return problem.BadRequest("InvalidDeploymentData", "file %s cannot be deployed: %v", problem.Describe(row.ID, row.Name), err)
 		}
 		if other := c.at[path]; other != 0 {
 			return problem.BadRequest("InvalidDeploymentData", "the files %d and %d of two TFTP groups have the same path %q: rename one of them, "+
@@ -260,7 +260,7 @@ func (Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
 		return false, err
 	}
 	if !there {
-		return serves != "" && serves != filetree.Nothing(), nil
+		return serves != "" && serves != filetree.EmptyRevision(), nil
 	}
 	from, err := content.ParseRevision(serves)
 	return err != nil || from.Number < t.revision.Number, nil //nolint:nilerr // it serves nothing

@@ -273,7 +273,7 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
 		t.Errorf("the backup contains %v", sum.Counts)
 	}
-	for _, table := range server.Layout().Carried() {
+	for _, table := range server.Layout().ListCarried() {
 		if sum.Counts[table.Name] == 0 {
 			t.Errorf("the sample has no rows in %s, so their loss would not be detected", table.Name)
 		}

@@ -193,8 +193,8 @@ func (r renewals) digests() (entries [][]byte, err error) {
 	return entries, nil
 }
 
-// freed returns the lease of an address after its end.
-func freed(l *lease, at int64) *lease {
+// endedLease returns the lease of an address after its end.
+func endedLease(l *lease, at int64) *lease {
 	n := *l
 	n.state, n.expires, n.ended, n.counted = dhcpdata.Free, min(at, l.expires), false, nil
 	if n.names != nil && !n.names.Partner { // the names of a partner stay until it is known who removes them

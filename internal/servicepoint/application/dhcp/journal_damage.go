@@ -150,7 +150,7 @@ func (j *journal) rewrite(segment uint64, keep string) (freed int64, dropped int
 	return end - size, dropped, syncFolder(j.dir)
 }
 
-// missing returns the error about records that no segment contains.
-func missing(first, last uint64) error {
+// missingRecords returns the error about records that no segment contains.
+func missingRecords(first, last uint64) error {
 	return fmt.Errorf("%w: the records from %d to %d are missing", errDamaged, first, last)
 }

@@ -93,7 +93,7 @@ func (l *listener) read() {
 		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
 			continue // the link receives it as well
 		}
-		l.inbox.put(in, arrives(in.packet))
+		l.inbox.put(in, isNewClient(in.packet))
 	}
 }
 

@@ -40,7 +40,7 @@ func (v pairedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
 	now := v.e.clock.now()
 	r := p.Record(a)
 	switch {
-	case p.machine.Reclaims(r, now):
+	case p.machine.CanReclaim(r, now):
 		l.State = dhcpdata.Free
 		return l, ok
 	case r.IsHeld() && l.State == dhcpdata.Free:
@@ -67,7 +67,7 @@ func (v pairedLeases) Next(network, pool int64, ranges []dhcpdata.Interval, aban
 	now := v.e.clock.now()
 	return v.table.Next(network, pool, ranges, false, func(a netip.Addr) bool {
 		r := p.Record(a)
-		return usable(a) && (!r.IsHeld() && p.machine.May(r, "", now) || p.machine.Reclaims(r, now))
+		return usable(a) && (!r.IsHeld() && p.machine.May(r, "", now) || p.machine.CanReclaim(r, now))
 	})
 }
 

@@ -163,7 +163,7 @@ func (p *pair) give(all []netip.Addr) {
 		for _, a := range all[:n] {
 			r := p.Record(a)
 			if p.machine.IsNormal() && p.machine.CanGive(r, now) && p.e.table.offers.addresses[a] == nil {
-				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Give(r)})
+				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.GiveToPartner(r)})
 				p.machine.Mark(a)
 			}
 		}
@@ -197,7 +197,7 @@ func (p *pair) reclaim(now int64) {
 			continue
 		}
 		r := p.recordOf(l, l.address)
-		if r.Owner == p.side() && !r.IsHeld() || !p.machine.Reclaims(r, now) ||
+		if r.Owner == p.side() && !r.IsHeld() || !p.machine.CanReclaim(r, now) ||
 			p.e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware)) {
 			continue
 		}

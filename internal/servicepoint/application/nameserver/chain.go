@@ -227,7 +227,7 @@ func (z *zone) proofRecord(c *chain, i int, ttl uint32, out *generatedProof) (ow
 		label := base32Lower.EncodedLen(copy(hash[:], one.key))
 		out.owner = base32Lower.AppendEncode(append(out.owner[:0], byte(label)), hash[:len(one.key)]) //nolint:gosec // 32
 		out.owner = append(out.owner, z.apex...)
-		owner = shared(out.owner)
+		owner = shareString(out.owner)
 	} else {
 		data = append(data, next.owner...)
 		owner = one.owner
