@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,8 @@ type explainPlan struct {
 	networks []explainedNetwork
 	known    []string
 	next     uint32
+	// offered are the last addresses of clients by network and identity. The manager does not know offers, which a server repeats.
+	offered map[string]netip.Addr
 }
 
 // explainedNetwork is a network with the first addresses of its ranges.
@@ -75,7 +78,7 @@ func (p *explainPlan) options(path string) {
 // newExplainPlan creates the configuration and a service point that serves it.
 func (m *manager) newExplainPlan(seed uint64, size int) *explainPlan {
 	m.T.Helper()
-	p := &explainPlan{manager: m, r: rand.New(rand.NewPCG(seed, 1))}
+	p := &explainPlan{manager: m, r: rand.New(rand.NewPCG(seed, 1)), offered: map[string]netip.Addr{}}
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	at := "/api/v2/configurations/" + configuration
 	point, key := m.create("buoy")
@@ -366,7 +369,11 @@ func (p *explainPlan) compare(c explainedClient, e explained, got *dhcpv4.DHCPv4
 		differ("the reply is %s, and the server answers %s", want, got.MessageType())
 	}
 	address, _ := netip.AddrFromSlice(got.YourIPAddr.To4())
+	client := fmt.Sprintf("%d %s", c.network, cmp.Or(c.id, c.mac))
+	before := p.offered[client]
+	p.offered[client] = address
 	switch n := p.networks[c.network]; {
+	case e.Reservation == nil && address == before:
 	case e.Address == nil:
 		differ("no address is explained, and the client gets %s", address)
 	case e.Reservation != nil || c.requested.IsValid() && *e.Address == c.requested.String():
