@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -238,16 +237,24 @@ func (s *session) execLater(query string, args ...any) error {
 	return err
 }
 
-// bulkRows is the number of rows that one statement inserts.
-const bulkRows = 50
+// bulkRows is the number of rows that one statement inserts. The last rows are inserted in statements of fewer rows, by steps of bulkStep.
+const (
+	bulkRows = 64
+	bulkStep = 4
+)
 
 // bulk inserts rows. OR FAIL stops SQLite from keeping a journal of each statement. After an error the caller must therefore roll back
 // the transaction or the savepoint of the job.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))
-	for part := range slices.Chunk(rows, bulkRows) {
-		args = args[:0]
+	for len(rows) > 0 {
+		n := bulkRows
+		for n > len(rows) { // only a few numbers of rows, because each has a prepared statement
+			n /= bulkStep
+		}
+		part := rows[:n]
+		rows, args = rows[n:], args[:0]
 		for _, row := range part {
 			args = append(args, row...)
 		}
