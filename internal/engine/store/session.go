@@ -27,6 +27,8 @@ type session struct {
 	// column: the next row usually has the same.
 	interned  map[string]string
 	lastWords [12]string
+	// readsOnce reports that the page cache is small until the session is returned to its pool.
+	readsOnce bool
 }
 
 // Limits of the cached statements and texts of a session. Filters create new statements without bound.
@@ -41,7 +43,7 @@ const busyTimeout = 10 * time.Second
 // pragmas configure a connection. The page cache is 16 MiB per connection. The log is checkpointed at 32 MiB, because a page that changes
 // often is then written to the database once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
+	cachePragma, fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
 	fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
 
 // writerPragmas further configure the connection of the writer, which checkpoints the log itself (checkpointIfLarge). The rollback
@@ -50,7 +52,7 @@ var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
 var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store = FILE"}
 
 // readPragmas configure a read-only connection. The first pragma fails if the log cannot be read.
-var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+var readPragmas = []string{"PRAGMA user_version", cachePragma, "PRAGMA temp_store = MEMORY"}
 
 // checkpointPages is the number of pages at which the log is checkpointed.
 const checkpointPages = 8000
@@ -473,6 +475,7 @@ func (p *pool) acquire(ctx context.Context) (*session, error) {
 }
 
 func (p *pool) release(s *session) {
+	s.restoreCache()
 	p.mu.Lock()
 	p.idle = append(p.idle, s)
 	p.mu.Unlock()
