@@ -22,9 +22,9 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// TestOneClientLeavesRoom opens many idle connections from one client. Another client is still served, and the listener never exceeds its
-// limit.
-func TestOneClientLeavesRoom(t *testing.T) {
+// TestIdleConnectionsOfOneClientAreLimited opens many idle connections from one client. Another client is still served, and the listener
+// never exceeds its limit.
+func TestIdleConnectionsOfOneClientAreLimited(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,8 @@ func TestFilePermissions(t *testing.T) {
 	check()
 }
 
-// TestLongReadsBlockOnlyLongReads checks that lists whose clients stopped reading block neither reads nor readiness nor changes.
-func TestLongReadsBlockOnlyLongReads(t *testing.T) {
+// TestUnreadListsBlockNoOther checks that lists whose clients stopped reading block neither reads nor readiness nor changes.
+func TestUnreadListsBlockNoOther(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -371,7 +371,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 	})
 }
 
-// TestRetriedErrors checks that a change is retried after an error by which the database ended its transaction.
+// TestRetriedErrors checks that a change is retried if the database aborts its transaction.
 func TestRetriedErrors(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
@@ -503,8 +503,8 @@ func TestConcurrentFirstStarts(t *testing.T) {
 	all.Wait()
 }
 
-// TestAlone checks that a tool that must run alone is rejected while a manager runs, and keeps managers from starting.
-func TestAlone(t *testing.T) {
+// TestExclusiveTool checks that a tool that must run alone is rejected while a manager runs, and keeps managers from starting.
+func TestExclusiveTool(t *testing.T) {
 	url := pgtest.URL(t)
 	manager, err := Open(Options{Database: url, Exclusive: true})
 	if err != nil {

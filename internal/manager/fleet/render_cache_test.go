@@ -104,9 +104,9 @@ func TestCachedLists(t *testing.T) {
 	})
 }
 
-// TestListsAfterForgetting checks lists after a manager has removed long-silent service points from memory: they show the presence from the
+// TestListsAfterEviction checks lists after a manager has removed long-silent service points from memory: they show the presence from the
 // database.
-func TestListsAfterForgetting(t *testing.T) {
+func TestListsAfterEviction(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	connected := func(want int) {
 		t.Helper()

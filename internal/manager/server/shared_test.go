@@ -53,7 +53,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 	}
 	called := "main"
 	for _, next := range []string{"second", "third"} {
-		for range 20 { // behind some of these, rows come without the names of what they lie in
+		for range 20 { // after some of these, rows are read without the names of their parents
 			for _, m := range []*manager{one, two} {
 				if got := name(m); got != called {
 					t.Fatalf("the configuration is %q, and not %q", got, called)

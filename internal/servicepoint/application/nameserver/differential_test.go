@@ -19,7 +19,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// variant is the way in which a generated zone is signed.
+// variant is the way of signing a generated zone.
 type variant struct {
 	name                   string
 	signed, hashed, optOut bool

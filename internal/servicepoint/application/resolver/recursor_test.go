@@ -87,7 +87,7 @@ func TestRecursion(t *testing.T) {
 	r.SetQuestion("other.signed.example.", dns.TypeA)
 	r.AuthenticatedData = true
 	if answer, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(r, at); err != nil || !answer.AuthenticatedData {
-		t.Errorf("an answer that is valid does not say so: %v %v", answer, err)
+		t.Errorf("a validated answer does not have the AD bit: %v %v", answer, err)
 	}
 	port := app.recursor.at[strings.LastIndex(app.recursor.at, ":")+1:]
 	pids := func() []string {
@@ -177,6 +177,6 @@ func TestRecursionRefusals(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	if _, err := unboundProgram(); err == nil {
-		t.Skip("unbound is where it always is")
+		t.Skip("unbound is installed at its usual path")
 	}
 }
