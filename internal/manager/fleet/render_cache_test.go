@@ -214,7 +214,7 @@ func TestListsOfAnotherManager(t *testing.T) {
 	shows := func(want string) {
 		t.Helper()
 		got := ""
-		for end := time.Now().Add(10 * time.Second); got != want && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); got != want && time.Now().Before(end); {
 			got = ""
 			if err := other.f.Show(other.ctx, Filter{Status: Healthy}, func(text []byte) error {
 				var i Instance

@@ -47,7 +47,7 @@ func (h *testFleet) submit(t *testing.T, all ...*pendingReport) []error {
 // waitFor waits until a condition on the reports holds.
 func (h *testFleet) waitFor(t *testing.T, is func(*reports) bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		h.f.mu.Lock()
 		r := &h.f.reports
 		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers, r.alone)

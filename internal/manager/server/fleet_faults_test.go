@@ -403,7 +403,7 @@ func TestApplicationStates(t *testing.T) {
 	held := make(chan map[string]any, 1)
 	began := time.Now()
 	go func() {
-		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20, Sequence: 1, Digest: "1"}, certificate)
+		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 30, Sequence: 1, Digest: "1"}, certificate)
 		held <- a
 	}()
 	application := m.Want(202, "POST", path, probe, "Idempotency-Key: k").Text("id")
@@ -412,7 +412,7 @@ func TestApplicationStates(t *testing.T) {
 	}
 	m.Refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, strings.Replace(probe, "0.0.1", "0.0.2", 1), "Idempotency-Key: k")
 	state := fmt.Sprint((<-held)["state"])
-	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) > 10*time.Second {
+	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) >= checkin.Interval {
 		t.Errorf("after %v the service point is to run %s", time.Since(began), state)
 	}
 	is := func(want string) {

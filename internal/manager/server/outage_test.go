@@ -40,7 +40,7 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	s, err := m.readStatus(t.Context())
 	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
-		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is unreachable" }) {
+		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "The database is unreachable." }) {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
 	resume()

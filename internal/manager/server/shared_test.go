@@ -122,12 +122,12 @@ func TestManagersShareADatabase(t *testing.T) {
 	}
 	held := make(chan int, 1)
 	go func() {
-		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20}, certificate)
+		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 30}, certificate)
 		held <- status
 	}()
 	began := time.Now()
 	one.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
-	if status := <-held; status != http.StatusGone || time.Since(began) > 10*time.Second {
+	if status := <-held; status != http.StatusGone || time.Since(began) >= checkin.Interval {
 		t.Errorf("the check-in that was held open ends with %d after %v", status, time.Since(began))
 	}
 	one.Verify()

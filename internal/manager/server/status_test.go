@@ -38,8 +38,8 @@ func TestStatus(t *testing.T) {
 	if kind := r.Text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.Text("database.bytes") == "0" {
 		t.Errorf("the database is %s", r.Body)
 	}
-	if !strings.Contains(string(r.Body), "no backups are configured") || !strings.Contains(string(r.Body),
-		"1 networks are 50% full or more: 10.1.0.0/30") {
+	if !strings.Contains(string(r.Body), "No backups are configured.") || !strings.Contains(string(r.Body),
+		"1 network is 50% full or more: 10.1.0.0/30.") {
 		t.Errorf("the alarms are %s", r.Body)
 	}
 	text := string(m.Want(200, "GET", "/metrics", "").Body)
@@ -64,50 +64,54 @@ func TestAlarms(t *testing.T) {
 	good := Status{MasterKey: true, FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)},
 		Backups: backup.Figures{Last: &recent,
 			Schedules: 1},
-		Fleet:        fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
-		Certificates: []CertificateStatus{{"api", now.Add(90 * 24 * time.Hour), false}, {"check-in", now.Add(24 * time.Hour), true}}}
+		Fleet: fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
+		Certificates: []CertificateStatus{{Name: "api", NotAfter: now.Add(90 * 24 * time.Hour)},
+			{Name: "check-in", NotAfter: now.Add(24 * time.Hour), Renewed: true}}}
 	if all := good.alarms(now); len(all) != 0 {
 		t.Errorf("where all is well there are %v", all)
 	}
 	for says, change := range map[string]func(s *Status){
-		"CRITICAL the certificate api expired on 2026-01-01": func(s *Status) {
-			s.Certificates = []CertificateStatus{{"api", now.Add(-24 * time.Hour), false}}
+		"CRITICAL The certificate of the API expired on 2026-01-01.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "api", NotAfter: now.Add(-24 * time.Hour)}}
 		},
-		"WARNING the certificate api expires on 2026-01-09": func(s *Status) {
-			s.Certificates = []CertificateStatus{{"api", now.Add(7 * 24 * time.Hour), false}}
+		"WARNING The certificate of the API expires on 2026-01-09.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "api", NotAfter: now.Add(7 * 24 * time.Hour)}}
 		},
-		"CRITICAL the disk of the data directory has 100 MiB left": func(s *Status) { s.FreeBytes = size(100 << 20) },
-		"WARNING the write-ahead log of the database has 2048 MiB": func(s *Status) { s.Database.LogBytes = size(2 << 30) },
-		"WARNING the standby is 128 MiB behind":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
-		"WARNING no backups are configured":                        func(s *Status) { s.Backups = backup.Figures{} },
-		"WARNING the last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05": func(s *Status) {
+		"CRITICAL The certificate of dns-resolver-service on buoy expired on 2026-01-01.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "dns-resolver-service on buoy", NotAfter: now.Add(-24 * time.Hour), ServicePoint: "b"}}
+		},
+		"CRITICAL The disk of the data directory has 100 MiB left.": func(s *Status) { s.FreeBytes = size(100 << 20) },
+		"WARNING The write-ahead log of the database has 2048 MiB.": func(s *Status) { s.Database.LogBytes = size(2 << 30) },
+		"WARNING The standby is 128 MiB behind.":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
+		"WARNING No backups are configured.":                        func(s *Status) { s.Backups = backup.Figures{} },
+		"WARNING The last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05.": func(s *Status) {
 			due := old.Add(24 * time.Hour)
 			s.Backups.Last, s.Backups.Due = &old, &due
 		},
-		"WARNING no backup was made yet, and one was due on 2025-12-30 03:04:05": func(s *Status) {
+		"WARNING No backup was made yet, and one was due on 2025-12-30 03:04:05.": func(s *Status) {
 			s.Backups.Last, s.Backups.Due = nil, &old
 		},
-		"WARNING 2 service points are not connected": func(s *Status) { s.Fleet.Away = 2 },
-		"WARNING buoy is unhealthy": func(s *Status) {
+		"WARNING 2 service points are not connected.": func(s *Status) { s.Fleet.Away = 2 },
+		"WARNING buoy is unhealthy.": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY"}}
 		},
-		"WARNING 1 indexes of user-defined fields could not be created: no room": func(s *Status) {
+		"WARNING 1 index of user-defined fields could not be created: no room.": func(s *Status) {
 			s.Indexes = IndexStatus{Missing: 1, Fault: "no room"}
 		},
-		"WARNING dns is unhealthy on buoy and 1 more": func(s *Status) {
+		"WARNING The application dns is unhealthy on buoy and 1 more.": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 2}}
 			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY", Application: "dns"}}
 		},
-		"WARNING dns could not be deployed on 2 service points": func(s *Status) {
+		"WARNING The application dns could not be deployed on 2 service points.": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"DEPLOY_FAILED": 2}}
 		},
-		"WARNING the update failed on 3 service points": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
-		"WARNING encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets": func(s *Status) {
+		"WARNING The update failed on 3 service points.": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
+		"WARNING Encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets.": func(s *Status) {
 			s.MasterKey = false
 		},
-		"WARNING 1 rollouts have halted": func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
-		"WARNING 3 networks are 90% full or more: 10.0.0.0/24": func(s *Status) {
+		"WARNING 1 rollout has halted.": func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
+		"WARNING 3 networks are 90% full or more: 10.0.0.0/24.": func(s *Status) {
 			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a",
 				ipam.Full{Range: "10.0.0.0/24"}}}}
 		},

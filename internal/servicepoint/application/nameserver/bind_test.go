@@ -87,7 +87,7 @@ func (d *driven) answers(name string, kind uint16, want string) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
 	got := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		r, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, d.at.String())
 		if err != nil {
 			got = err.Error()

@@ -46,7 +46,7 @@ func TestSignedUpdatesAreAppliedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = c.Close() }()
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := c.Write(wire); err != nil {
 			t.Fatal(err)
 		}

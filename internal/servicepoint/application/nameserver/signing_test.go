@@ -263,7 +263,7 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 		after = signs(after)
 		var h zonedata.Hash
 		for _, e := range after.entries(t) {
-			h.Add(e.Record)
+			h.Add(e.Record())
 		}
 		to := zonedata.Revision{Number: int64(round) + 2, Hash: zonedata.Total(a.served.Load().settings, map[string]string{"0": h.String()})}
 		if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {

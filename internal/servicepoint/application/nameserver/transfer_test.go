@@ -154,7 +154,7 @@ func TestChangesAreTransferred(t *testing.T) {
 	}
 	held := map[string]bool{}
 	for _, e := range at(12).entries(t) {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestChangesAreTransferred(t *testing.T) {
 		}
 	}
 	for _, e := range at(14).entries(t) {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err == nil && rr.Header().Rrtype != dns.TypeSOA && !held[rr.String()] {
 			t.Fatalf("%s is missing", rr)
 		}

@@ -299,7 +299,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	if rs.StatusCode != http.StatusOK {
 		t.Errorf("it answers %s", rs.Status)
 	}
-	if err := first.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := first.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	var timeout net.Error

@@ -73,7 +73,7 @@ func TestRecursion(t *testing.T) {
 	check := func(name, want string) {
 		t.Helper()
 		got := ""
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if got = asked(t, "udp", at, name, dns.TypeA); got == want || strings.HasPrefix(got, want+" ") {
 				return
 			}
@@ -146,7 +146,7 @@ func TestRandomCase(t *testing.T) {
 	_, at := startResolver(t, packets.LocalAddr().String(), &log, `,"recursion":{"validation":false,"randomCase":true}`)
 	const name = "a.name.with.many.letters.example."
 	got := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && got != "NOERROR 192.0.2.1"; {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && got != "NOERROR 192.0.2.1"; {
 		got = asked(t, "udp", at, name, dns.TypeA)
 	}
 	mixed := false
