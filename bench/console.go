@@ -232,7 +232,7 @@ func (s *screens) keys() error {
 	for len(slow) < pressed {
 		slow = append(slow, 8)
 	}
-	s.limit("from a key to what it paints, 98 of 100", quantile(slow, .98), 100, "ms")
+	s.limit("from a key press to the next frame, 98 of 100", quantile(slow, .98), 100, "ms")
 	return s.p.Keys("\x1b")
 }
 

@@ -208,7 +208,7 @@ func (d *Document) router(p netip.Prefix, own, around []string) string {
 	}
 	i := slices.IndexFunc(own, in)
 	if i < 0 {
-		d.leave("the router %s of %v, which is no address of a host in it", strings.Join(own, ", "), p)
+		d.leave("the router %s of %v, which is not a host address of it", strings.Join(own, ", "), p)
 		return ""
 	}
 	if len(own) > 1 {

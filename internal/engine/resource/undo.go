@@ -188,7 +188,7 @@ func (c *Change) isUndoneWithResource(t *schema.Type, u undone, whole map[int64]
 	return whole[right.Ref("resource")]
 }
 
-// equalRows reports whether a resource equals the state in which a transaction left it. Later transactions may have changed it if their
+// equalRows reports whether a resource equals its state after a transaction. Later transactions may have changed it if their
 // changes were undone.
 func equalRows(now, after *store.Resource) bool {
 	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||

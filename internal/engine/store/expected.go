@@ -78,7 +78,7 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 }
 
 // lookUpValues reads the resources r that meet the condition for any of the values w.value, ordered by id. Both databases look the values
-// up one by one: they would otherwise expect many rows for so many values, and read all of them.
+// up one by one: otherwise they would expect many rows for that number of values, and read all of them.
 func lookUpValues[T any](tx *Tx, kind string, values []T, condition string, args ...any) ([]*Resource, error) {
 	wanted := "r." + strings.ReplaceAll(columns, ", ", ", r.")
 	if tx.RoundTrips() {

@@ -36,7 +36,7 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 		}
 		p, err := s.principal(tx, user)
 		if store.IsNotFound(err) {
-			return e, problem.Query("user", "there is no user %d", user)
+			return e, problem.Query("user", "user %d does not exist", user)
 		}
 		if err != nil {
 			return e, err

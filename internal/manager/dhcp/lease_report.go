@@ -57,7 +57,7 @@ func (r *Reporter) Decode(text json.RawMessage) (any, error) {
 }
 
 // Apply applies records of a node of a service point, as returned by Decode. Records that were applied before are skipped. Records of a
-// service point without a server are dropped: nobody can see them.
+// service point without a server are dropped, because no user could see them.
 func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records []any) error {
 	server, err := ServerOfPoint(tx, servicePoint)
 	if err != nil {

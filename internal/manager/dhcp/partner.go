@@ -199,7 +199,7 @@ func IsWithoutPartner(tx *store.Tx, a *resource.API, server, partner int64) (boo
 	return own != nil && own.State == pairDown && !own.Connected, err
 }
 
-// PairState is what the content of a server in a failover pair contains in addition to its role.
+// PairState is the part of the content of a server in a failover pair that does not come from its role.
 type PairState struct {
 	// Key is the fingerprint of the key of the partner in hexadecimal digits; empty if it is not known.
 	Key string

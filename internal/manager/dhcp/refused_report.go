@@ -42,8 +42,8 @@ func (r *ObservationReporter) Decode(text json.RawMessage) (any, error) {
 	return o, o.Check()
 }
 
-// Apply applies records of a service point, as returned by Decode. Records of a service point without a server are dropped: nobody can see
-// them.
+// Apply applies records of a service point, as returned by Decode. Records of a service point without a server are dropped, because no
+// user could see them.
 func (r *ObservationReporter) Apply(tx *store.Tx, servicePoint string, records []any) error {
 	server, err := ServerOfPoint(tx, servicePoint)
 	if err != nil || server == nil {

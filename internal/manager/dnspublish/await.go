@@ -79,7 +79,7 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	}
 	x := serverconfig.FieldsOf(o)
 	if x == nil || x.ServicePoint == "" {
-		return "the server is no service point of the fleet any more", true, nil
+		return "the service point of the server was deleted", true, nil
 	}
 	s, err := d.servingOf(tx, w.id, x.ServicePoint)
 	if err != nil {

@@ -153,7 +153,7 @@ func (f *Filter) Set(name, value string) error {
 	fields := f.fields()
 	i := slices.IndexFunc(fields, func(one field) bool { return one.name == name })
 	if i < 0 {
-		return problem.Query(name, "there is no such field; there are labels, %s", strings.Join(FilterNames(), ", "))
+		return problem.Query(name, "the field does not exist; the fields are labels, %s", strings.Join(FilterNames(), ", "))
 	}
 	one := fields[i]
 	*one.value = value
@@ -202,7 +202,7 @@ func (f field) check(given bool) error {
 	case *f.value == "" && given && f.name != "name":
 		return problem.Query(f.name, "must not be empty")
 	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
-		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
+		return problem.Query(f.name, "contains a NUL or is not UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
 		return problem.Query(f.name, "%q must be one of %s", *f.value, strings.Join(f.allowed, ", "))
 	}

@@ -244,7 +244,7 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 		}
 		var h Head
 		if err := json.Unmarshal(lines.Bytes(), &h); err != nil || h.Place == 0 {
-			return n, older, fmt.Errorf("line %d is no head of the history", n+1)
+			return n, older, fmt.Errorf("line %d is not a head of the history", n+1)
 		}
 		n++
 		if public != "" && h.PublicKey != public {

@@ -64,7 +64,7 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 }
 
 // addressCounts is the number of stored addresses of each state in a block or network, at any depth. Leases are not counted.
-var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
+var addressCounts = resource.Counts{Name: "addressCounts", Summary: "The number of addresses of each state in it, at any depth",
 	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
 		all, err := UsageOf(tx, []int64{above.ID})
 		counts := map[string]int64{}

@@ -217,7 +217,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// stored returns the samples of what the tables of the database have counted.
+// stored returns samples of the counts in the tables of the database.
 func (s *figureSampler) stored(tx *store.Tx, now time.Time) (all []figures.Sample, err error) {
 	add := func(metric, object, by string, value float64) {
 		all = append(all, figures.Sample{Metric: metric, Object: object, By: by, Value: value})

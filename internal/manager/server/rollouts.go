@@ -41,7 +41,7 @@ func (m *Manager) roll(ctx context.Context) {
 			soon = time.After(max(rolloutPause, 9*took))
 			continue
 		case <-tick.C:
-			m.Fleet.AwaitOrders(ctx) // results follow only after the service points were told
+			m.Fleet.AwaitOrders(ctx) // results follow only after the service points were notified
 		case <-soon:
 			m.Fleet.AwaitOrders(ctx)
 		case <-m.Fleet.RolloutChanges():

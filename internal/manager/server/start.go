@@ -97,7 +97,7 @@ type Options struct {
 	Traces *url.URL
 	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
 	TrustProxy []netip.Prefix
-	// NearlyFull is the utilization from which a network counts as nearly full, in percent; 0 means DefaultNearlyFull.
+	// NearlyFull is the utilization of a nearly full network, in percent; 0 means DefaultNearlyFull.
 	NearlyFull int
 	// Feeds is the URL of name lists for response policy zones, with feedCategory as the placeholder of the category; empty disables them.
 	Feeds string

@@ -64,7 +64,7 @@ type IndexStatus struct {
 
 // SpaceStatus lists where free addresses run out.
 type SpaceStatus struct {
-	// Mark is the utilization from which a network counts as nearly full, in percent.
+	// Mark is the utilization of a nearly full network, in percent.
 	Mark int `json:"mark"`
 	// NearlyFull is the number of nearly full networks by configuration name. Fullest lists up to maxFullest of them, the fullest first.
 	NearlyFull map[string]int64 `json:"nearlyFull"`

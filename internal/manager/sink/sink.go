@@ -51,7 +51,7 @@ func (x *Destination) Check() error {
 		}
 		for _, host := range x.Hosts {
 			if !strings.Contains(host, ":") {
-				return schema.MemberError("hosts", "%q is no host:port", host)
+				return schema.MemberError("hosts", "%q is not of the form host:port", host)
 			}
 		}
 		return nil
@@ -61,7 +61,7 @@ func (x *Destination) Check() error {
 			return schema.MemberError(name, "is needed with %s", x.SinkType)
 		}
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-			return schema.MemberError(name, "%q is no address of the web", text)
+			return schema.MemberError(name, "%q is not an http or https URL", text)
 		}
 	}
 	return nil

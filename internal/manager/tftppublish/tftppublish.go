@@ -51,7 +51,7 @@ func Register(r *resource.Registry) {
 		}})
 }
 
-// tree is a deployed tree of a server. manifest is what filetree.Manifest.Encode returned.
+// tree is a deployed tree of a server. manifest is the result of filetree.Manifest.Encode.
 type tree struct {
 	revision content.Revision
 	manifest []byte
@@ -103,8 +103,8 @@ type prepared struct {
 	server int64
 	tree
 	files filetree.Manifest
-	// groups is the number of groups with a role for the server. added counts the files that are new or have other contents, removed those
-	// that the server serves until now, sent the octets of contents that it does not have.
+	// groups is the number of groups with a role for the server. added counts files that are new or have other contents, and removed those
+	// that the server must delete. sent is the number of octets that the server does not have.
 	groups, added, removed int
 	sent                   int64
 }

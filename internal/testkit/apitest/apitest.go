@@ -72,7 +72,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 		t.Skip("one client, and one request after another")
 	}
 	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
-		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
+		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
 	}
 	return NewConcurrent(t, register...)
 }

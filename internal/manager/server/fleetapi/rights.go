@@ -31,7 +31,7 @@ func limitsOf(ctx context.Context) *limited {
 }
 
 // limitByLabels holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise.
-// What it may not see is not there (404), what it sees and may not do so much with is refused (403).
+// Invisible resources do not exist for it (404), and changes of visible ones beyond its rights are refused (403).
 func (a *API) limitByLabels(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
 	scopes, err := a.Scopes(r.Context(), p)
 	if err != nil {

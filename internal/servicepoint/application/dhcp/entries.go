@@ -38,7 +38,7 @@ const (
 func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
 	index := slices.Index(dhcplease.Kinds, kind)
 	if index < 0 {
-		panic(fmt.Sprintf("there is no kind %q of events", kind))
+		panic(fmt.Sprintf("unknown kind %q of events", kind))
 	}
 	return l.append(appendNumber(appendNumber([]byte{entryEvent, byte(index)}, at), order))
 }

@@ -173,7 +173,7 @@ func (p *pair) give(all []netip.Addr) {
 	}
 }
 
-// reclaim takes the free addresses of a partner that is down, and ends the leases that nobody can hold any more. The caller holds mu.
+// reclaim takes the free addresses of a partner that is down, and ends the leases that no client can hold any more. The caller holds mu.
 func (p *pair) reclaim(now int64) {
 	status := p.machine.Status()
 	if status.Phase != dhcppair.PartnerDown || status.Since+p.machine.Config().MCLT > now {

@@ -92,8 +92,8 @@ func (t *table) unpack(id slotID, l *lease, h *holder) {
 // all is an iterator over the leases, which can be changed meanwhile. A lease is valid until the next one: see scan.
 func (t *table) all(yield func(l *lease) bool) { t.scan(1, int(t.slots.end), yield) }
 
-// scan calls fn for the leases of the next n slots. It returns the slot to go on with, 0 after the last one. If fn returns false, it goes
-// on with the same lease. A lease is valid until fn returns.
+// scan calls fn for the leases of the next n slots. It returns the slot to continue with, 0 after the last one. If fn returns false,
+// the next call continues with the same lease. A lease is valid until fn returns.
 func (t *table) scan(from slotID, n int, fn func(l *lease) bool) (next slotID) {
 	var l lease
 	var h holder

@@ -212,7 +212,7 @@ type generatedProof struct {
 	kinds []uint16
 }
 
-// proofRecord returns the proof record of a link: its owner, and its data as an RRset. Both lie in out, unless the zone is presigned.
+// proofRecord returns the proof record of a link: its owner, and its data as an RRset. Both are in out, unless the zone is presigned.
 func (z *zone) proofRecord(c *chain, i int, ttl uint32, out *generatedProof) (owner string, s *set) {
 	if c.isPresigned {
 		owner = c.links[i].owner

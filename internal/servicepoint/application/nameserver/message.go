@@ -15,7 +15,7 @@ type query struct {
 	// recursion is the RD bit. sent is the name in its original case, at byte 12 of the message.
 	recursion bool
 	sent      []byte
-	// name is in wire format and in lower case. It lies in lower, and is valid until the next message is parsed: clone it to keep it.
+	// name is in wire format and in lower case. It is a part of lower, and is valid until the next message is parsed: clone it to keep it.
 	name        string
 	lower       *[maxName]byte
 	kind, class uint16
