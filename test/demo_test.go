@@ -114,7 +114,7 @@ func TestDemo(t *testing.T) {
 	answer("updated")
 	run("rollout", "take-back", id)
 	if got := run("rollout", "watch", id); !strings.Contains(got, "TAKEN_BACK: 0 updated, 2 went back") {
-		t.Errorf("taken back, the rollout ends with %s\n%s", got, p.text())
+		t.Errorf("after the rollback the rollout ends with %s\n%s", got, p.text())
 	}
 	answer("taken back")
 }

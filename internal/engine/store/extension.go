@@ -131,7 +131,7 @@ type SQL struct{ SQLite, PostgreSQL string }
 
 // SQL returns the text for the transaction's database.
 func (tx *Tx) SQL(s SQL) string {
-	if _, shared := tx.conn.(*pgConn); shared {
+	if tx.RoundTrips() {
 		return s.PostgreSQL
 	}
 	return s.SQLite
@@ -199,6 +199,9 @@ func (tx *Tx) finish() error {
 				return err
 			}
 		}
+	}
+	if err := tx.flushBatch(); err != nil {
+		return err
 	}
 	if err := tx.writeTotals(); err != nil {
 		return err

@@ -379,7 +379,7 @@ func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
+	if err := tx.insert("change", "INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("record change: %w", err)
 	}

@@ -98,7 +98,11 @@ func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
 }
 
 func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
-	if c, ok := tx.conn.(prefetcher); ok {
+	c, err := tx.prefetcher()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
 		if tx.prefetched == nil {
 			tx.prefetched = map[int64]Head{}
 		}

@@ -116,11 +116,10 @@ func (p *postgres) locksFor(ctx context.Context, s Scope) (l locks, err error) {
 // the other updates committed. To lock several resources, call it in ascending order of their ids. shared is false on SQLite, where
 // updates run one after another.
 func (tx *Tx) LockResource(id int64) (shared bool, err error) {
-	c, ok := tx.conn.(*pgConn)
-	if !ok {
+	if !tx.RoundTrips() {
 		return false, nil
 	}
-	_, err = c.exec("SELECT pg_advisory_xact_lock(?)", id)
+	_, err = tx.conn.exec("SELECT pg_advisory_xact_lock(?)", id)
 	return true, err
 }
 

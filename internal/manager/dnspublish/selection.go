@@ -117,13 +117,13 @@ func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error
 func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 	names := n[view]
 	return func(e zonedata.Entry) bool {
-		if of := names[string(e.Key)]; of[e.Record.Type()] || of[anyType] {
+		if of := names[string(e.Key())]; of[e.Record().Type()] || of[anyType] {
 			return true
 		}
-		if e.Record.Type() != wire.TypePTR {
+		if e.Record().Type() != wire.TypePTR {
 			return false
 		}
-		host := names[string(zonedata.Key(e.Record.Data()))]
+		host := names[string(zonedata.Key(e.Record().Data()))]
 		return host[wire.TypeA] || host[wire.TypeAAAA] || host[anyType]
 	}
 }

@@ -159,7 +159,7 @@ func (p *plan) keyPublication(z *plannedZone, now time.Time) (*publication, erro
 	if err != nil {
 		return nil, err
 	}
-	others := func(e zonedata.Entry) bool { return !isKeyType(e.Record.Type()) }
+	others := func(e zonedata.Entry) bool { return !isKeyType(e.Record().Type()) }
 	return p.changeOf(z, deployed, slices.DeleteFunc(before, others), inOrder(after), now)
 }
 
@@ -180,7 +180,7 @@ func entriesOfRecords(rrs []wire.RR) (all []zonedata.Entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+		all = append(all, zonedata.NewEntry(r))
 	}
 	return all, nil
 }

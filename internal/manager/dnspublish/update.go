@@ -126,10 +126,10 @@ func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !bytes.Equal(e.Key, key) {
+		if !bytes.Equal(e.Key(), key) {
 			continue
 		}
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}

@@ -62,6 +62,9 @@ type Runner struct {
 	// Leases returns the importer of leases into a configuration, in a transaction.
 	Leases func(tx *store.Tx, configuration int64) LeaseTaker
 
+	// alwaysSingly makes each row write its statements at once. Tests compare that with batches.
+	alwaysSingly bool
+
 	// leaseTaken is the time of the last renewal of the lease. Only Run uses the fields below.
 	leaseTaken time.Time
 	hasLease   bool
@@ -191,6 +194,8 @@ type job struct {
 	declared bool
 	// leases means that the file is a lease file of another DHCP server.
 	leases bool
+	// singly makes each row write its statements at once, so that an error of the database belongs to the row that causes it.
+	singly bool
 	// isTaken reports whether another row of the file or document is about a resource.
 	isTaken func(id int64) bool
 }

@@ -316,6 +316,7 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 	if err := j.prepare(ctx, rows); err != nil {
 		return nil, err
 	}
+	defer func() { j.singly = false }()
 	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
 	for {
 		err = j.api.WithOutside(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
@@ -337,6 +338,8 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 		})
 		switch {
 		case errors.Is(err, errKeptMore):
+		case errors.Is(err, store.ErrBatch) && !j.singly:
+			j.singly = true
 		case !errors.Is(err, errAgain):
 			return outcomes, err
 		case j.mode == allOrNothing: // one rejected row is enough to reject all
@@ -386,6 +389,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 		}
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
+	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
+		tx.WriteInBatches()
+	}
 	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	if err := p.expect(rows); err != nil {
 		return nil, err
@@ -404,6 +410,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 		}
 		if err == nil {
 			err = p.mark(one, &outcomes[i])
+		}
+		if errors.Is(err, store.ErrBatch) {
+			return nil, err
 		}
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")

@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
 }
 
-// TestAlarms checks that each problem is an alarm with a remedy, and that there are no alarms without a problem.
+// TestAlarms checks that each problem raises an alarm with a remedy, and that no alarm exists without a problem.
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
@@ -200,7 +200,7 @@ func TestTrustedProxies(t *testing.T) {
 		remote          string
 	}{
 		{"192.0.2.1:1000", "203.0.113.5", 200, "203.0.113.5:0"},
-		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"}, // what stands before anybody can have written
+		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"}, // addresses before those of trusted proxies can be forged
 		{"192.0.2.1:1000", "", 200, "192.0.2.1:1000"},
 		{"192.0.2.1:1000", "nonsense", 200, "192.0.2.1:1000"},
 		{"127.0.0.1:1000", "2001:db8::5", 200, "[2001:db8::5]:0"},
@@ -255,7 +255,7 @@ func TestSetPassword(t *testing.T) {
 	m := startManager(t)
 	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	if err := SetPassword(t.Context(), m.Address, "nobody", "a-new-password"); err == nil {
-		t.Error("nobody has a password")
+		t.Error("no user has a password")
 	}
 	if err := SetPassword(t.Context(), m.Address, "admin", "short"); err == nil {
 		t.Error("a short password is taken")
