@@ -72,7 +72,7 @@ func TestHandler(t *testing.T) {
 		}
 	}
 	if r := get("/ui/assets/../console.go"); r.StatusCode != 404 {
-		t.Errorf("what is no asset: %d", r.StatusCode)
+		t.Errorf("an unknown asset: %d", r.StatusCode)
 	}
 }
 
@@ -118,7 +118,7 @@ func start(t *testing.T) *stage {
 	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master",
-		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // where nobody listens: tests ask no name servers of others
+		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // a closed port: tests do not query foreign name servers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -725,7 +725,7 @@ func TestHostileText(t *testing.T) {
 		s.ok(p.Go(path))
 		s.ok(p.Still())
 		if bad, err := browser.Eval[bool](p, `!!window.owned || !!document.querySelector("#main img, #main b[onerror]")`); err != nil || bad {
-			t.Errorf("%s runs what stands in a name (%v)", path, err)
+			t.Errorf("%s runs a script from a name (%v)", path, err)
 		}
 	}
 	s.ok(p.Go("/ui/networks/" + network))
@@ -998,8 +998,8 @@ func TestChosenTabIsInSight(t *testing.T) {
 		return tab.innerText === "Deployed" && one.left >= all.left - 1 && one.right <= all.right + 1 && tab.parentElement.scrollLeft > 0 })()`))
 }
 
-// TestLookingOnly checks that a user with view rights sees no buttons for changes that would be rejected.
-func TestLookingOnly(t *testing.T) {
+// TestViewersSeeNoChangeButtons checks that a user with view rights sees no buttons for changes that would be rejected.
+func TestViewersSeeNoChangeButtons(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/users", `{"name":"auditor","email":"a@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
 	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'auditor'")+`},"defaultAccessLevel":"VIEW"}`)
@@ -1022,7 +1022,7 @@ func TestLookingOnly(t *testing.T) {
 	s.ok(p.Text("10.0.0.0/8"))
 }
 
-// TestApprovals checks that a user who needs an approval is told before sending the change. The approver sees the number of requests next
+// TestApprovals checks that the form announces a required approval before the change is sent. The approver sees the number of requests next
 // to Approvals, reviews the request field by field, and approves it. A request cannot be undone.
 func TestApprovals(t *testing.T) {
 	s := start(t)

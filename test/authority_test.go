@@ -77,7 +77,7 @@ func (a *authority) deploy(path, body string) (state, message string) {
 		}
 		return d.State != "QUEUED" && d.State != "RUNNING"
 	}) {
-		a.t.Fatalf("the deployment goes on: %+v\n%s", d, a.process.text())
+		a.t.Fatalf("the deployment continues: %+v\n%s", d, a.process.text())
 	}
 	return d.State, d.Message
 }

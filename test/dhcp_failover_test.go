@@ -49,8 +49,8 @@ func newPairServer(t *testing.T, m *manager, configuration, name, address, liste
 	return &pairServer{authority: &authority{fleetPoint: p, server: server}, name: name, at: at, own: fmt.Sprint(interfaces.Data[0].ID)}
 }
 
-// TestFailoverOnTheWire checks a failover pair of two service points with the manager: they meet, one goes on without the other, a user
-// declares it down, and both meet again.
+// TestFailoverOnTheWire checks a failover pair of two service points with the manager: they connect, one continues without the other,
+// a\nuser declares it down, and both reconnect.
 func TestFailoverOnTheWire(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -87,7 +87,7 @@ func TestFailoverOnTheWire(t *testing.T) {
 		t.Fatalf("no server answers\n%s\n%s", one.process.text(), two.process.text())
 	}
 
-	_ = two.process.signal(syscall.SIGTERM) // ends its application, too
+	_ = two.process.signal(syscall.SIGTERM) // also ends its application
 	state(one, "COMMUNICATIONS-INTERRUPTED")
 	if got := client(one).ask(dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(ack.YourIPAddr)); got == nil ||
 		got.MessageType() != dhcpv4.MessageTypeAck {

@@ -171,6 +171,6 @@ func serveFiles(t *testing.T, database, curl string) {
 	}
 	events := m.count("/events", `category:"DEPLOYMENT" and subcategory:"TFTP"`)
 	if events == 0 {
-		t.Error("there are no events of deployments of TFTP")
+		t.Error("deployments of TFTP have raised no events")
 	}
 }

@@ -214,9 +214,9 @@ func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 	})
 }
 
-// TestApplicationThatEndsAgainAndAgain checks in virtual time that a crashing application is restarted with growing pauses and reports
+// TestCrashingApplicationIsRestarted checks in virtual time that a crashing application is restarted with growing pauses and reports
 // the reason. One that was healthy before is UNHEALTHY, another one DEPLOY_FAILED.
-func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
+func TestCrashingApplicationIsRestarted(t *testing.T) {
 	for well, want := range map[bool]string{false: checkin.DeployFailed, true: checkin.Unhealthy} {
 		state := t.TempDir()
 		folder := filepath.Join(state, applicationFolder, "a")
@@ -259,9 +259,9 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestApplicationThatDoesNotBecomeWell checks in virtual time that an unhealthy new application is DEPLOYING for half a minute, then
+// TestUnhealthyApplicationFails checks in virtual time that an unhealthy new application is DEPLOYING for half a minute, then
 // DEPLOY_FAILED with its condition, and HEALTHY once it is healthy.
-func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
+func TestUnhealthyApplicationFails(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
 	if err := os.WriteFile(wrong, []byte("the tide is out"), 0o644); err != nil { //nolint:gosec // another user reads it
@@ -383,7 +383,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 			routers.mu.Lock()
 			defer routers.mu.Unlock()
 			if routers.told != up || routers.at.Sub(began) > time.Second {
-				t.Errorf("%s, after %v, the router is told that there is a route: %v", when, routers.at.Sub(began), routers.told)
+				t.Errorf("%s, after %v, the route is announced: %v", when, routers.at.Sub(began), routers.told)
 			}
 		}
 		nothing := func() error { return nil }

@@ -23,16 +23,16 @@ func TestPortsAreFree(t *testing.T) {
 	at := next()
 	l, err := net.Listen("tcp", at)
 	if err != nil {
-		t.Skipf("somebody else was faster: %v", err)
+		t.Skipf("another process has taken the port: %v", err)
 	}
 	if again := next(); again == at {
-		t.Errorf("%s is given while somebody listens there", at)
+		t.Errorf("%s is returned while it is in use", at)
 	}
 	_ = l.Close()
 	at = next()
 	packets, err := net.ListenPacket("udp", at)
 	if err != nil {
-		t.Skipf("somebody else was faster: %v", err)
+		t.Skipf("another process has taken the port: %v", err)
 	}
 	if again := next(); again == at {
 		t.Errorf("%s is given while packets are received there", at)

@@ -42,7 +42,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestSubs(t *testing.T) {
+func TestSubcollections(t *testing.T) {
 	sub := func(collection, name string) Sub {
 		for _, s := range Subs(collection) {
 			if s.Name == name {

@@ -101,6 +101,9 @@ type Collection struct {
 	// of Name if the rows come from a source of their own; it must not write into the old ones. The rows have no span, key or links. nil
 	// for collections without such values.
 	Complete func(tx *store.Tx, rows []*store.Resource) error
+	// Conditions compare fields whose values Complete adds, by the name of the field. Such a field has filters and no order. nil for
+	// collections without them.
+	Conditions map[string]func(n *schema.Node) (store.Expr, error)
 	// Fleeting: the values that Complete adds may change without any change in the database.
 	Fleeting bool
 

@@ -535,9 +535,9 @@ func TestCarryChangedSource(t *testing.T) {
 	}
 }
 
-// TestHubKnowsPositions checks that a hub returns the entries after a position that it has, and none if the number of the position was
+// TestHubChecksPositions checks that a hub returns the entries after a position that it has, and none if the number of the position was
 // assigned again.
-func TestHubKnowsPositions(t *testing.T) {
+func TestHubChecksPositions(t *testing.T) {
 	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
 	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}
 	old := at(6)

@@ -455,7 +455,7 @@ func (q Query) order(b *builder, a access) {
 		if last = ""; o.Descending {
 			last, nulls = " DESC", b.nulls[1]
 		}
-		if !o.Whole { // an index of rows that have a value does not cover NULLs
+		if !o.Whole && !o.By.isOwnID() { // an index of rows that have a value does not cover NULLs
 			last += nulls
 		}
 		b.WriteString(last + ", ")

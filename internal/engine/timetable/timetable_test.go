@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestNextFarBack checks that the next run is also correct if the start is centuries in the past.
-func TestNextFarBack(t *testing.T) {
+// TestNextAfterCenturies checks that the next run is also correct if the start is centuries in the past.
+func TestNextAfterCenturies(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, year := range []int{2, 1700, 1969} {
 		next := Times{Start: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), Interval: "P1D", Enabled: true}.next(now)

@@ -182,8 +182,8 @@ func directoryEntry(number int64, dn, uid string) *ber.Packet {
 	return p
 }
 
-// TestEndlessDirectory checks that a sign-in fails as soon as the directory has sent more entries than the limit.
-func TestEndlessDirectory(t *testing.T) {
+// TestDirectoryEntriesAreLimited checks that a sign-in fails as soon as the directory has sent more entries than the limit.
+func TestDirectoryEntriesAreLimited(t *testing.T) {
 	var sent atomic.Int64
 	port := fakeDirectory(t, func(c net.Conn, number int64) {
 		for entry := directoryEntry(number, "cn="+strings.Repeat("x", 1<<20), "").Bytes(); ; {
@@ -232,6 +232,6 @@ func TestFailedReferrals(t *testing.T) {
 	}
 	// A user who is not found may be at the unreachable target of the referral.
 	if _, err := l.Check(t.Context(), "dave", "x"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("somebody who may be behind a referral: %v", err)
+		t.Errorf("a user in another directory: %v", err)
 	}
 }

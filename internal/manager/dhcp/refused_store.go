@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-//go:embed migrations/*/*_refused.sql
+//go:embed migrations/*/*_refused.sql migrations/*/*_refused_filters.sql
 var refusedMigrations embed.FS
 
 // newRefusedExtension returns the extension that stores refused clients. Like leases, they have no history and no change feed.

@@ -13,8 +13,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestBehindOrders checks that BehindOrders waits until the last order is sent, but not for long.
-func TestBehindOrders(t *testing.T) {
+// TestAwaitOrders checks that BehindOrders waits until the last order is sent, but not for long.
+func TestAwaitOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
 		waits := func() time.Duration {
@@ -45,7 +45,7 @@ func TestBehindOrders(t *testing.T) {
 		defer cancel()
 		o.wait(ctx, nil)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Error("it waits no longer than whoever asks")
+			t.Error("it does not wait until the end of the caller's context")
 		}
 		o.done()
 	})

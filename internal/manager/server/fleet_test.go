@@ -293,7 +293,7 @@ func (e enrolment) certificateOf(t *testing.T, answer map[string]any) *tls.Certi
 	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: e.key}
 }
 
-func TestCheckInDoor(t *testing.T) {
+func TestCheckInListener(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")

@@ -81,7 +81,7 @@ func startAlone(t *testing.T) *manager {
 		t.Skip("one client, and one request after another")
 	}
 	if os.Getenv(apitest.OnPostgres) != "" && os.Getenv(apitest.AllTests) == "" {
-		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
+		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
 	}
 	return startManager(t)
 }
@@ -94,7 +94,7 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second,
 		Hurry: 10, FigureBytes: -1}
 	var err error
-	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // where nobody listens
+	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // a closed port
 		t.Fatal(err)
 	}
 	for _, f := range change {

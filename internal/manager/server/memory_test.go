@@ -20,7 +20,7 @@ func TestCollectorFollowsTheHeap(t *testing.T) {
 	}
 }
 
-// TestIdleReturnsMemory checks when an idle manager returns memory, and that FreeOSMemory makes the figures say so.
+// TestIdleReturnsMemory checks when an idle manager returns memory, and that the figures show the effect of FreeOSMemory.
 func TestIdleReturnsMemory(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 		`{"name":"asset","displayName":"Asset","resourceType":"IPv4Address","dataType":"TEXT","indexed":true}`)
 	apitest.Eventually(m.T, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		for i := range 3000 { // transactions of which nobody asks for the changes
+		for i := range 3000 { // transactions whose changes are not requested
 			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
 				fmt.Sprintf(`{"operation":"X_%d","creationDateTime":"2020-01-01T00:%02d:%02dZ","credential":"token %d","remoteAddress":"192.0.2.%d"}`,
 					i, i/60%60, i%60, i, i%250)); err != nil {
@@ -45,7 +45,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 		if !tx.RoundTrips() {
 			return nil
 		}
-		// What autovacuum does now and then.
+		// The same as autovacuum.
 		var pages int64
 		if err := tx.QueryRow("SELECT sum(gin_clean_pending_list(c.oid)) FROM pg_class c WHERE c.relkind = 'i' AND c.relname LIKE 'search\\_%'").
 			Scan(&pages); err != nil {
@@ -197,7 +197,7 @@ func TestPlansOfQuestions(t *testing.T) {
 			t.Errorf("%s asks %s", ask, fault)
 		}
 	}
-	m.Store.Observe(func(s store.Statement) { // nobody else asks for addresses
+	m.Store.Observe(func(s store.Statement) { // no other caller reads addresses
 		if mu.Lock(); slices.Contains(s.Args, any("nobody")) {
 			seen = append(seen, s)
 		}

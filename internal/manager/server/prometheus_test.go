@@ -114,7 +114,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 	for _, g := range rules["groups"].([]any) {
 		for _, r := range g.(map[string]any)["rules"].([]any) {
-			delete(r.(map[string]any), "for") // nobody waits for an hour here
+			delete(r.(map[string]any), "for") // the test does not wait for an hour
 		}
 	}
 	text, err := yaml.Marshal(rules)
@@ -179,7 +179,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // what the machine is short of may be told, too
+	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // there may be further alerts about resources of the machine
 		var last []string
 		apitest.Eventually(t, "it says "+want, func() bool {
 			last = firing()

@@ -193,7 +193,7 @@ func TestHostileSAML(t *testing.T) {
 		"an answer to another": {change: func(a *saml.Assertion) {
 			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = "id-1"
 		}},
-		"an answer to nobody": {change: func(a *saml.Assertion) {
+		"an answer without a request": {change: func(a *saml.Assertion) {
 			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = ""
 		}},
 		"too old": {change: func(a *saml.Assertion) {

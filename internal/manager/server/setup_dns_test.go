@@ -98,8 +98,8 @@ func TestResolverWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestParentIsAsked checks that the manager asks its name server for the DS records of a zone, and explains a missing answer.
-func TestParentIsAsked(t *testing.T) {
+// TestDelegationCheck checks that the manager asks its name server for the DS records of a zone, and explains a missing answer.
+func TestDelegationCheck(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -176,11 +176,13 @@ type Manager struct {
 	files *certificateFiles
 	// ownLog is the log file of the manager; nil without one.
 	ownLog *journal.Journal
-	// since is the start time. statusKept and spaceKept cache the status.
+	// since is the start time. statusKept, spaceKept and certificatesKept cache the status.
 	since      time.Time
 	statusKept remembered[Status]
 	spaceKept  remembered[SpaceStatus]
-	rehearsals rehearsals
+	// certificatesKept caches the certificates of applications.
+	certificatesKept remembered[[]CertificateStatus]
+	rehearsals       rehearsals
 	// indexFault is the reason why an index of a user-defined field could not be created; nil without a failure.
 	indexFault atomic.Pointer[string]
 	servers    []*http.Server

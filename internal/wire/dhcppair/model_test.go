@@ -45,7 +45,8 @@ type modelClient struct {
 	exchanges int
 }
 
-// modelServer is a server. mem is what it knows, disk what survives a kill. queue contains what waits for the disk.
+// modelServer is a server. mem is its state in memory, disk the state that survives a kill. queue contains the changes that wait for the
+// disk.
 type modelServer struct {
 	m       *model
 	side    Side
@@ -64,7 +65,7 @@ type modelServer struct {
 	empty bool
 }
 
-// modelCommit is a change on its way to the disk, and what follows.
+// modelCommit is a change on its way to the disk, and its callback.
 type modelCommit struct {
 	changes map[netip.Addr]Record
 	status  *Status

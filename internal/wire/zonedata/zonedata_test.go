@@ -118,8 +118,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestAllows checks that the first matching element decides. A nested list that refuses a client does not match.
-func TestAllows(t *testing.T) {
+// TestAccessListDecides checks that the first matching element decides. A nested list that refuses a client does not match.
+func TestAccessListDecides(t *testing.T) {
 	at := func(text string) Match { return Match{Prefix: netip.MustParsePrefix(text)} }
 	not := func(m Match) Match { m.Not = true; return m }
 	inner := Match{List: []Match{not(at("10.1.0.0/16")), at("10.0.0.0/8")}}

@@ -291,7 +291,7 @@ func TestNameStyles(t *testing.T) {
 		a := dial(t, address, 1).leaseAs(one.name)
 		waitFor(t, func() bool { return d.lookUp(host, dns.TypeA) == a })
 		if d.lookUp(host, one.guard) == "" {
-			t.Errorf("%s: there is no guard record", one.name)
+			t.Errorf("%s: the guard record is missing", one.name)
 		}
 		b := dial(t, address, 2).leaseAs(one.name)
 		if one.taken {

@@ -314,7 +314,7 @@ func TestStored6(t *testing.T) {
 	e.mu.Lock()
 	e.table.eachOf(dhcpdata.Identity6(false, 1, duidOf(2)), func(l *lease) { t.Errorf("the lease of %s is in memory", l.address) })
 	e.mu.Unlock()
-	if got := ask(1, 3); got != nil { // no offer of what cannot be leased
+	if got := ask(1, 3); got != nil { // a prefix that cannot be leased is not offered
 		t.Errorf("a full disk offers %x", got)
 	}
 }

@@ -546,7 +546,7 @@ func TestListening(t *testing.T) {
 			t.Errorf("%s: %v %v", network, r, err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(a.Health()) > 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(a.Health()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(a.Health())
 		}

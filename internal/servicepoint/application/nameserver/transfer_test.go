@@ -21,7 +21,7 @@ import (
 
 // keyed returns a TSIG key and an access list that permits it.
 func keyed(name, algorithm string) (zonedata.SigningKey, []zonedata.Match) {
-	secret := []byte("a secret that nobody knows: " + name)
+	secret := []byte("a secret of the test for " + name)
 	return zonedata.SigningKey{Name: name, Algorithm: algorithm, Secret: secret}, []zonedata.Match{{Key: name}}
 }
 
@@ -202,11 +202,11 @@ func TestJournal(t *testing.T) {
 		t.Error("there is a gap")
 	}
 	if j.add(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
-		t.Error("a serial that goes back is told")
+		t.Error("a decreased serial is sent as a difference")
 	}
 	j.add(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
 	if len(j.steps) != 0 || j.size != 0 {
-		t.Error("a change is told that is longer than all of it")
+		t.Error("a difference that is longer than the zone is sent")
 	}
 }
 

@@ -194,13 +194,13 @@ func compareOnce(t *rapid.T, at string) {
 	exchange(m, "tcp", from, at) // from now on CoreDNS has the answer in its cache, if it is cached at all
 	plain := exchange(m, "tcp", from, at)
 	if plain == nil {
-		t.Fatal("there is no answer over TCP")
+		t.Fatal("no answer over TCP")
 	}
 	want, wantTTLs := shown(plain)
 	for i := range 3 {
 		answer := exchange(m, "udp", from, at)
 		if answer == nil {
-			t.Fatalf("%d: there is no answer to\n%v", i, m)
+			t.Fatalf("%d: no answer to\n%v", i, m)
 		}
 		if answer.Truncated {
 			continue
@@ -309,9 +309,9 @@ func TestPrefetchSeesQueries(t *testing.T) {
 	}
 }
 
-// TestNothingStaleAfterAChange checks that no query after a change of content or of the configuration gets an answer from before it, while
+// TestAnswersFollowChanges checks that no query after a change of content or of the configuration gets an answer from before it, while
 // many clients keep the answers in the caches.
-func TestNothingStaleAfterAChange(t *testing.T) {
+func TestAnswersFollowChanges(t *testing.T) {
 	one, two := upstream(t, "a.test. 300 IN A 192.0.2.1"), upstream(t, "a.test. 300 IN A 192.0.2.2")
 	app, at := startResolver(t, one, &lines{}, "")
 	host, port, _ := net.SplitHostPort(at)
