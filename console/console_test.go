@@ -118,6 +118,7 @@ func start(t *testing.T) *stage {
 	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master",
+		Sweep: true, Probe: answers,
 		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // a closed port: tests do not query foreign name servers
 	if err != nil {
 		t.Fatal(err)

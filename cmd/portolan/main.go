@@ -74,6 +74,7 @@ type commands struct {
 	Changes     changesCommand     `cmd:"" example:"portolan changes --data /var/lib/portolan --follow" group:"Run a manager" help:"Print the change feed as lines of JSON; --follow continues with new changes."`
 	Deploy      deployCommand      `cmd:"" group:"DNS and DHCP" help:"Deploy DNS servers and zones."`
 	DHCP        dhcpCommand        `cmd:"" group:"DNS and DHCP" help:"List leases and their history, explain the answer to a client, and end or reserve leases."`
+	Discovery   discoveryCommand   `cmd:"" group:"Resources" help:"Run discovery, list what was seen, and accept or reject differences."`
 	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"DNS and DHCP" name:"external-dns" help:"Run a webhook provider for Kubernetes external-dns."`
 	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Manage webhooks that send changes to other programs, and receive their messages for a test."`
 	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write a consistent backup of all data to one file. The manager may be running."`

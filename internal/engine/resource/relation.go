@@ -54,7 +54,7 @@ func (r *Registry) Layout() *store.Layout {
 		}
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
-				i := store.Index{Collection: c.Name, Field: f.Name}
+				i := store.Index{Collection: c.Name, Field: f.Name, Number: f.Kind == schema.Integer}
 				if f.Indexed && c.From == "" && !slices.Contains(l.Indexes, i) {
 					l.Indexes = append(l.Indexes, i)
 				}

@@ -39,6 +39,10 @@ var postgresDialect = dialect{
 			b.WriteString("::numeric END")
 			return
 		}
+		if f.Indexed && f.Kind == Number {
+			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + "')::numeric)")
+			return
+		}
 		if f.Indexed { // PostgreSQL rejects a cast to JSON in an index, because it is not immutable
 			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + `') COLLATE "C")`)
 			return

@@ -364,3 +364,11 @@ func completeLogs(tx *store.Tx, rows []*store.Resource) error {
 	}
 	return nil
 }
+
+// headAndState returns the common fields of an import, and its state.
+func headAndState(o schema.Object) (head *ImportHead, state *string) {
+	if x, ok := o.(interface{ progress() (*ImportHead, *string) }); ok {
+		return x.progress()
+	}
+	return &ImportHead{}, new(string)
+}

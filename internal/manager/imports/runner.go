@@ -388,14 +388,6 @@ func (r *Runner) saveProgress(c *resource.Change, row *store.Resource, state, me
 	return err
 }
 
-// headAndState returns the common fields of an import, and its state.
-func headAndState(o schema.Object) (head *ImportHead, state *string) {
-	if x, ok := o.(interface{ progress() (*ImportHead, *string) }); ok {
-		return x.progress()
-	}
-	return &ImportHead{}, new(string)
-}
-
 // kindsOfEvents are the types of the events of imports that have ended, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", erred: "ERROR", failed: "FAILED", cancelled: "INFO"}
 

@@ -46,6 +46,8 @@ type Assignment struct {
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
 	// RemoteID is the remote id of the relay agent for the lease (RFC 3046, RFC 4649).
 	RemoteID string `api:"remoteId,readOnly"`
+	// LastSeenDateTime is when discovery saw the address last; null if it never did. It is an extension of Portolan.
+	LastSeenDateTime time.Time `api:"lastSeenDateTime,computed"`
 
 	// records are the host records of the request (see Named).
 	records []schema.RefItem

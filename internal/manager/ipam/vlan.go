@@ -58,7 +58,7 @@ type VLAN struct {
 	VLANGroup schema.Ref `api:"vlanGroup,readOnly" column:"parent" ref:"VLANGroup"`
 	// Number is the VLAN id (IEEE 802.1Q; 0 and 4095 are reserved). It is unique in the group; the default is the next free number of the
 	// group.
-	Number *int64 `api:"number,chosen,inline" min:"1" max:"4094" example:"20"`
+	Number *int64 `api:"number,chosen,inline,index" min:"1" max:"4094" example:"20"`
 	// Description is a free text about the VLAN.
 	Description string `api:"description,search" length:"4000"`
 }

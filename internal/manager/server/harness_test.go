@@ -21,6 +21,7 @@ import (
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
+	"portolan/internal/testkit/snmpagent"
 )
 
 // databases are the databases of data directories, so that a manager that is started again finds its own.
@@ -61,6 +62,7 @@ func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
 func TestMain(m *testing.M) {
 	agenttest.Application()
+	snmpagent.Answer()
 	os.Exit(apitest.Run(m))
 }
 

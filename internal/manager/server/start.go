@@ -447,6 +447,7 @@ func (m *Manager) serve() error {
 	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
 	m.background.Go(func() { backups.Run(ctx) })
 	sweeper := discovery.NewSweeper(m.Address, m.Address.Probe, m.log)
+	sweeper.Ended = m.metrics.discoveryEnded
 	m.background.Go(func() { sweeper.Run(ctx) })
 	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
 	notices.Sent = m.metrics.notified

@@ -8,6 +8,7 @@ import (
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
@@ -141,6 +142,9 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
 		{"lease spans", spans, func(before time.Time) (int, error) { return dhcp.PruneSpans(ctx, update, before) }},
 		{"refused clients", dhcp.KeepRefused, func(before time.Time) (int, error) { return dhcp.PruneRefused(ctx, update, before) }},
+		{"observations", discovery.KeepObservations, func(before time.Time) (int, error) {
+			return discovery.PruneObservations(ctx, update, before)
+		}},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return identity.RemoveSessions(ctx, m.Address, update, before)
 		}},
