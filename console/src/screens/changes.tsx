@@ -5,6 +5,7 @@ import { problemOf, useData, useResource, useRows } from "../data"
 import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Effect, Operations, shown } from "../parts/preview"
+import { latest, undoable } from "../parts/latest"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { session } from "../session"
@@ -19,9 +20,6 @@ export function Changes() {
     </>
   )
 }
-
-/** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
-const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
 /** The periods of a history: the key, the name and the begin. */
 const periods: [key: string, name: string, begin: (now: Date) => Date][] = [
@@ -278,11 +276,6 @@ export function History({ path: own, filtered }: { path: string; filtered?: bool
   )
 }
 
-/** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
-function undoable(t: Resource): boolean {
-  return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
-}
-
 /** The undo dialog of a transaction: its preview, or the reason why it is not possible. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
   const body = { transactionType: "UNDO", transactionId: t.id },
@@ -435,44 +428,6 @@ export function Transaction({ id }: { id: string }) {
         </p>
       )}
       {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}
-    </>
-  )
-}
-
-/** A short list of the latest changes of a resource. */
-export function LastChanges({ path }: { path: string }) {
-  const url = path + query({ orderBy: latest(path), limit: 8 })
-  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]),
-    [undoing, setUndoing] = useState<Resource | null>(null)
-  if (!data)
-    return problem ? (
-      <p class="muted">
-        {problem.status === 403 ? "You do not have permission to view the history." : problem.message}
-      </p>
-    ) : (
-      <Loading />
-    )
-  if (!data.data.length)
-    return <p class="muted">{session.value?.administrator ? "No changes yet." : "No changes visible to you."}</p>
-  return (
-    <>
-      <ul class="plain-list history">
-        {data.data.map(t => (
-          <li key={t.id}>
-            <When at={t.creationDateTime} />
-            <span>
-              <a href={"/ui/transactions/" + t.id}>{t.description}</a>{" "}
-              <span class="muted">{t.principal ?? "the manager"}</span>
-            </span>
-            {!t.revertingTransaction && undoable(t) && (
-              <button class="small" aria-label={"Undo: " + t.description} onClick={() => setUndoing(t)}>
-                Undo
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
-      {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={reload} />}
     </>
   )
 }

@@ -7,7 +7,7 @@ import { UsersAndRights } from "./access"
 import { APIDocs } from "./apidocs"
 import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
-import { Changes, Transaction } from "./changes"
+import { Changes, Transaction, Undo } from "./changes"
 import { DHCP } from "./dhcp"
 import { Find } from "./find"
 import { Fleet, ServicePoint } from "./fleet"
@@ -23,7 +23,7 @@ import { StatusPage } from "./status"
 import { Tokens } from "./tokens"
 import { VLANs } from "./vlans"
 
-export { APIDocs }
+export { APIDocs, Undo }
 
 /** Shown instead of a page that the user cannot use. */
 function NoAccess({ why }: { why: string }) {
