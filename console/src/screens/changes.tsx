@@ -91,6 +91,54 @@ const seen = new Map<number, Page<Operation>>()
 /** The largest number of transactions that are kept in memory. */
 const maxSeen = 2000
 
+/** The visible rows that wait for their changes, with the functions that show them. */
+const waiting = new Map<number, { t: Resource; show: (p: Page<Operation>) => void }>()
+let asking: ReturnType<typeof setTimeout> | undefined
+
+/** Keeps the changes of a transaction and shows them. */
+function keep(id: number, p: Page<Operation>, show: (p: Page<Operation>) => void) {
+  if (seen.size >= maxSeen) seen.clear()
+  seen.set(id, p)
+  show(p)
+}
+
+/**
+ * Reads the changes of the waiting rows: one request for the transactions of a single resource, and one for each of the others, which can have
+ * any number of changes. A row without its changes stays as it is.
+ */
+async function askChanges() {
+  const rows = [...waiting.values()],
+    single = rows.filter(r => /^(ADD|UPDATE)_/.test(String(r.t.operation)))
+  waiting.clear()
+  const alone = async (list: typeof rows) => {
+    for (const { t, show } of list)
+      await get<Page<Operation>>(`transactions/${t.id}/operations` + query({ limit: 2, total: true }), {
+        quiet: true,
+      }).then(
+        p => keep(t.id, p, show),
+        () => {},
+      )
+  }
+  const together = async () => {
+    if (single.length < 2) return alone(single)
+    const path =
+      "transactions" +
+      query({
+        filter: `id:in(${single.map(r => r.t.id).join(",")})`,
+        fields: "id,embed(operations)",
+        limit: single.length,
+      })
+    const page = await get<Page>(path, { quiet: true }).catch(() => null)
+    if (!page) return alone(single) // such as too many changes for one answer
+    const found = new Map(page.data.map(t => [t.id, (t._embedded?.operations ?? []) as Operation[]]))
+    for (const { t, show } of single) {
+      const all = found.get(t.id)
+      if (all) keep(t.id, { data: all.slice(0, 2), count: Math.min(all.length, 2), totalCount: all.length }, show)
+    }
+  }
+  await Promise.all([together(), alone(rows.filter(r => !single.includes(r)))])
+}
+
 /** A short form of the changed fields of a transaction, loaded when the row is shown for a moment. */
 function ChangedFields({ t }: { t: Resource }) {
   const [page, setPage] = useState(seen.get(t.id))
@@ -98,23 +146,11 @@ function ChangedFields({ t }: { t: Resource }) {
     const known = seen.get(t.id)
     setPage(known)
     if (known || !t.changedResources) return
-    const abort = new AbortController()
-    const timer = setTimeout(() => {
-      get<Page<Operation>>(`transactions/${t.id}/operations` + query({ limit: 2, total: true }), {
-        signal: abort.signal,
-        quiet: true,
-      }).then(
-        p => {
-          if (seen.size >= maxSeen) seen.clear()
-          seen.set(t.id, p)
-          setPage(p)
-        },
-        () => {}, // the row stays without them
-      )
-    }, 150)
+    waiting.set(t.id, { t, show: setPage })
+    clearTimeout(asking)
+    asking = setTimeout(() => void askChanges(), 150)
     return () => {
-      clearTimeout(timer)
-      abort.abort()
+      waiting.delete(t.id)
     }
   }, [t.id])
   if (!page) return null
