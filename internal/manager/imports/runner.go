@@ -31,6 +31,8 @@ const (
 const (
 	firstStep   = 50
 	maxStepRows = 2_000
+	// manyRows is the number of rows of a file after which its import is large work.
+	manyRows = 200
 	stepTime    = 50 * time.Millisecond
 	// maxAtOnce is the maximum number of rows imported in one transaction.
 	maxAtOnce = 10_000
