@@ -339,7 +339,7 @@ function Strip({
             </span>
           )}
         </span>{" "}
-        Drag over free addresses to assign them. Click a used address to open it.
+        <span class="screen-only">Drag over free addresses to assign them. Click a used address to open it.</span>
       </figcaption>
     </figure>
   )

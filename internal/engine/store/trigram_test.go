@@ -47,7 +47,7 @@ func randomNote(random *rand.Rand, id int64) *Resource {
 func TestTrigrams(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{"things", "note"}}}}
+			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}}
 			if database == "PostgreSQL" {
 				o.Database = pgtest.URL(t)
 			}
@@ -83,7 +83,7 @@ func TestTrigrams(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The next version searches other texts.
-			o.Layout = &Layout{Searched: []Index{{"things", "note"}, {"names", "note"}}}
+			o.Layout = &Layout{Searched: []Index{{Collection: "things", Field: "note"}, {Collection: "names", Field: "note"}}}
 			if s, err = Open(o); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestTrigrams(t *testing.T) {
 // TestTrigramsAreNotDamaged checks that the check of a database during changes finds no damage. FTS5 alone would report some, because it
 // compares with outdated data of the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,8 @@ type Tx struct {
 	joinedTexts map[int64][]string
 }
 
-// Writing reports whether the transaction is an update.
-func (tx *Tx) Writing() bool { return tx.writing }
+// IsUpdate reports whether the transaction is an update.
+func (tx *Tx) IsUpdate() bool { return tx.writing }
 
 // PartOfLargeWork records that the transaction is a step of work with many changes, such as an import. What follows from its changes may
 // wait for what follows from others.

@@ -82,7 +82,7 @@ func (j *job) finish(ctx context.Context) error {
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ? AND line <> ?)", j.id,
 			"%"+changedText+"%", logIsFull).Scan(&logged)
 		head, _ := headAndState(o)
-		_, below := o.(interface{ below() *ImportBelow })
+		_, below := o.(interface{ common() *ImportBelow })
 		switch {
 		case below && head.Refused > 0:
 			state = erred

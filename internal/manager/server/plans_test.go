@@ -115,6 +115,7 @@ func TestPlansOfQuestions(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	block, network, view, zone := m.askedOf()
+	m.vlans()
 	m.indexedTexts()
 	var mu sync.Mutex
 	var seen []store.Statement
@@ -132,6 +133,7 @@ func TestPlansOfQuestions(t *testing.T) {
 		"addresses?" + filter("macAddress.address:'00-00-5E-00-53-01'"),
 		"blocks?" + filter("location.code:'CH'"),
 		"networks?" + filter("location.code:'CH'"),
+		"vlans?" + filter("number:210"),
 		"addresses?" + filter("address:within('10.16.1.0/26')"),
 		"addresses?" + filter("name:'host-77'"),
 		"addresses?" + filter("name:in('host-77','host-78')"),
@@ -237,6 +239,20 @@ func (m *manager) fault(asked []store.Statement, ordered bool) string {
 		}
 	}
 	return ""
+}
+
+// vlans creates ten groups of 300 VLANs.
+func (m *manager) vlans() {
+	m.T.Helper()
+	configuration := m.Want(200, "GET", "/api/v2/configurations?fields=id", "").Text("data.0.id")
+	for i := range 10 {
+		group := m.ID("/api/v2/configurations/"+configuration+"/vlanGroups", fmt.Sprintf(`{"type":"VLANGroup","name":"site-%d"}`, i))
+		all := make([]string, 300)
+		for n := range all {
+			all[n] = fmt.Sprintf(`{"type":"VLAN","name":"vlan-%d"}`, n+1)
+		}
+		m.Want(201, "POST", "/api/v2/vlanGroups/"+group+"/vlans?fields=id", "["+strings.Join(all, ",")+"]")
+	}
 }
 
 // indexedTexts waits until SQLite's index of trigrams has all texts.
