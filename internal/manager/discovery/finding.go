@@ -43,7 +43,7 @@ const maxFindings = 1 << 16
 func registerFindings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: findings, Parents: []string{policies}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true, Workflow: func(string) string { return "" }}, &ReconciliationFinding{})
-	r.Further(resource.FurtherSub{Below: policies, Name: findings, Item: findings})
+	r.DeclareUnlinked(resource.FurtherSub{Below: policies, Name: findings, Item: findings})
 	r.Computed(resource.ComputedSub{Below: "networks", Name: findings, Items: []string{findings}, Where: ofNetwork})
 }
 
@@ -86,7 +86,7 @@ type ReconciliationFinding struct {
 // BeforeWrite applies the change when a user accepts the finding.
 func (x *ReconciliationFinding) BeforeWrite(c *resource.Change) error {
 	old, ok := c.Old.(*ReconciliationFinding)
-	if !c.Requested() || !ok || old.State == x.State {
+	if !c.IsRequested() || !ok || old.State == x.State {
 		return nil
 	}
 	if x.State != stateAccepted {

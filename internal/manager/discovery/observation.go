@@ -101,7 +101,7 @@ func newObservationExtension() *store.Extension {
 		Tables: []store.Table{{Name: string(observationRows), Columns: []string{"id", "collection", "type", "name", "parent", "configuration",
 			"low", "high", "key", "version", "refs", "body"}, Key: 1}},
 		Verify: func(tx *store.Tx, fault func(format string, args ...any)) error {
-			return tx.Faulty(fault, "observations belong to resource %d, which does not exist%s",
+			return tx.ReportFaults(fault, "observations belong to resource %d, which does not exist%s",
 				"SELECT DISTINCT o.parent, '' FROM observation o LEFT JOIN resource r ON r.id = o.parent WHERE r.id IS NULL")
 		}}
 }

@@ -29,7 +29,7 @@ const (
 func registerRuns(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: runs, Parents: []string{policies}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &ReconciliationRun{})
-	r.Further(resource.FurtherSub{Below: policies, Name: runs, Item: runs, Types: []string{"ReconciliationRun"}})
+	r.DeclareUnlinked(resource.FurtherSub{Below: policies, Name: runs, Item: runs, Types: []string{"ReconciliationRun"}})
 }
 
 // ReconciliationRun is a run of a policy. A POST starts a run outside of the schedule. The last 20 runs of a policy are kept. Portolan
@@ -57,10 +57,10 @@ type ReconciliationRun struct {
 
 // BeforeWrite queues the run, unless one of the policy is waiting.
 func (x *ReconciliationRun) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return problem.Conflict("ResourceConflictsWithOther", "a run cannot be changed")
 	}
 	row, err := c.ReadParent(x.Parent)
