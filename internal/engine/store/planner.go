@@ -78,9 +78,8 @@ func (tx *Tx) planAccess(q Query) (a access, err error) {
 	}
 	a.where = q.Where
 	if q.From != Resources || tx.writing || q.Direct { // an update only reads rows that it knows to be few
-		if tx.setPlanMode(q.Direct); q.From != Resources && !tx.writing && !q.Direct {
-			err = tx.planRows(&a, q)
-		}
+		tx.setPlanMode(q.Direct)
+		err = tx.planRows(&a, q)
 		return a, err
 	}
 	all := tightenBounds(conjuncts(nil, q.Where))
