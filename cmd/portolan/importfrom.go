@@ -43,6 +43,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 	}
 	var m *cli.Manager
 	var known, networks convert.Known
+	var shared string
 	a := client.Apply{Tag: f.Tag, Prune: f.Prune, Skip: !f.Strict}
 	var err error
 	if f.Write == "" {
@@ -58,11 +59,15 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		if networks, err = rangesOf(s.ctx, m, "networks"); err != nil {
 			return err
 		}
+		if shared, err = sharedNetworkGroup(s.ctx, m, d); err != nil {
+			return err
+		}
 		d.Within(networks)
-		a.Into = parentOrDefault(m, "")
+		a.Into, f.Configuration = parentOrDefault(m, ""), m.Configuration
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
 	}
+	d.Share(f.Configuration, shared)
 	d.Settle(networks, generic)
 	for _, note := range d.Notes() {
 		fmt.Fprintln(s.stderr, "left out:", note)
@@ -105,7 +110,10 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 				return c
 			}, f.source)
 		}
-		if len(a.Resources) > maxApply {
+		if len(a.Resources) > maxApply && d.HasOptions() {
+			err = fmt.Errorf("the source has %d resources and options, more than %d: write them with --write FILE and use portolan apply -f FILE",
+				len(a.Resources), maxApply)
+		} else if len(a.Resources) > maxApply {
 			err = f.inBackground(s, m, d, a, rows)
 		} else if err = f.checkStrict(s, m, a); err != nil {
 			return err
@@ -191,6 +199,21 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 		m.Configuration = names[0]
 	}
 	return nil
+}
+
+// sharedNetworkGroup returns the tag group for shared networks of the selected configuration, if the document has some. It is empty if the
+// configuration has none.
+func sharedNetworkGroup(ctx context.Context, m *cli.Manager, d *convert.Document) (group string, err error) {
+	if !d.Shares() {
+		return "", nil
+	}
+	at, err := m.Find(ctx, "configurations/"+m.Configuration)
+	if err != nil {
+		return "", err
+	}
+	var one struct{ SharedNetworkTagGroup struct{ Name string } }
+	err = m.Do(ctx, http.MethodGet, "/api/v2/"+at.String(), nil, &one)
+	return one.SharedNetworkTagGroup.Name, err
 }
 
 // zonesOf returns the zones of the selected view, and whether each of them is deployed.
@@ -280,32 +303,6 @@ func notImported(path string, err error) error {
 	}
 	return err
 }
-
-type importDhcpd struct {
-	fromFlags
-	File string `arg:"" help:"The file dhcpd.conf; - reads standard input."`
-}
-
-// Help returns examples.
-func (importDhcpd) Help() string {
-	return "Examples:\n\n  portolan import dhcpd /etc/dhcp/dhcpd.conf --configuration main --dry-run"
-}
-
-// Run imports a configuration of ISC dhcpd.
-func (c *importDhcpd) Run(s *session) error { return c.from(s, c.File, convert.Dhcpd) }
-
-type importKea struct {
-	fromFlags
-	File string `arg:"" help:"The file kea-dhcp4.conf or kea-dhcp6.conf; - reads standard input."`
-}
-
-// Help returns examples.
-func (importKea) Help() string {
-	return "Examples:\n\n  portolan import kea /etc/kea/kea-dhcp4.conf --configuration main --dry-run"
-}
-
-// Run imports a configuration of Kea.
-func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea) }
 
 type importInfoblox struct {
 	fromFlags

@@ -29,6 +29,8 @@ type Document struct {
 	derived []string
 	// unsaid are members of networks that the source cannot express. An existing network keeps its values of them.
 	unsaid []string
+	// shared are the shared networks of IPv4 networks, by range.
+	shared map[string]string
 }
 
 // router is a gateway and the row that names it.
@@ -64,6 +66,9 @@ type Skipped struct {
 }
 
 func (s Skipped) String() string { return s.Row + ": " + s.Reason }
+
+// root is the place of resources that are in no other resource.
+const root = "/"
 
 // origin is the internal member of a resource with the row that it was read from. JSON removes it.
 const origin = "\x00row"
@@ -163,6 +168,9 @@ func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err e
 		row := rowOf(r)
 		r = maps.Clone(r)
 		delete(r, origin)
+		if r["in"] == root {
+			r["in"] = ""
+		}
 		maps.DeleteFunc(r, func(_ string, value any) bool { return value == cleared{} && !empty })
 		raw, err := json.Marshal(r)
 		if err != nil {
@@ -173,9 +181,19 @@ func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err e
 	return all, rows, nil
 }
 
-// rank returns the position of a resource in the document: blocks by size, then networks, their contents, and DNS names.
+// ranks are the positions of types in a document. Those below 0 precede the blocks.
+var ranks = map[string]int{"TagGroup": -9, "Tag": -8, "Configuration": -7, "DHCPv4CustomClientOptionDefinition": -6, "MACPool": -5,
+	"DHCPv4ClientClass": -4, "DHCPv4Subclass": -3, "TSIGKey": -2, "DHCPZoneGroup": -1, "VLANGroup": 250, "VLAN": 260, "MACAddress": 450,
+	"HostRecord": 800, "DHCPv4ClientOption": 910, "DHCPv4ServiceOption": 910, "DHCPv6ClientOption": 910, "DHCPv6ServiceOption": 910,
+	"DHCPForwardZone": 920, "DHCPReverseZone": 920, "DHCPDeploymentRole": 930}
+
+// rank returns the position of a resource in the document: classes and pools, blocks by size, then networks, their contents, DNS names, and
+// options.
 func rank(r Resource) int {
 	name, _ := r["type"].(string)
+	if place, ok := ranks[name]; ok {
+		return place
+	}
 	switch {
 	case strings.HasSuffix(name, "Block"):
 		p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
@@ -183,10 +201,6 @@ func rank(r Resource) int {
 			return 200
 		}
 		return p.Bits()
-	case name == "VLANGroup":
-		return 250
-	case name == "VLAN":
-		return 260
 	case strings.HasSuffix(name, "Network"):
 		return 300
 	case strings.HasSuffix(name, "DHCPRange"):
@@ -195,8 +209,6 @@ func rank(r Resource) int {
 		return 500
 	case name == "Zone":
 		return 600 + strings.Count(fmt.Sprint(r["absoluteName"]), ".")
-	case name == "HostRecord":
-		return 800
 	}
 	return 900
 }

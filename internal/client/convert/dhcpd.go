@@ -1,86 +1,200 @@
 package convert
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode"
-
-	"portolan/internal/base/space"
 )
 
-// Dhcpd converts a configuration of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
-func Dhcpd(raw []byte) (*Document, error) {
+// Dhcpd converts a configuration of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges, hosts, the options of all levels, classes, the
+// permissions of pools, failover peers and zones for updates of DNS. include returns the content of an included file; if it is nil,
+// included files are skipped.
+func Dhcpd(raw []byte, include func(path string) ([]byte, error)) (*Document, error) {
 	all, err := statements(text(raw))
 	if err != nil {
 		return nil, err
 	}
-	d := &dhcpd{Document: &Document{unsaid: []string{"name"}}, subnets: map[netip.Prefix]bool{}}
-	if err := d.block(all, ""); err != nil {
+	d := &dhcpd{Document: &Document{unsaid: []string{"name"}, shared: map[string]string{}}, subnets: map[netip.Prefix]bool{},
+		keys: map[string]statement{}, peers: map[string]bool{}, include: include}
+	d.at = ""
+	all = d.included(all, 0)
+	d.v6 = mentions(all, "subnet6") && !mentions(all, "subnet")
+	for v6, table := range map[bool]**optionTable{false: &d.options4, true: &d.options6} {
+		if *table, err = readOptions(v6); err != nil {
+			return nil, err
+		}
+	}
+	d.spaces = map[string]map[string]subOption{}
+	d.define(all)
+	d.knowsHosts = mentionsKnown(all)
+	top := &dhcpdScope{own: &settings{}, subs: map[string]map[int][]byte{}}
+	if err := d.block(all, top); err != nil {
 		return nil, err
 	}
-	for _, s := range d.ranges { // ranges of pools outside the subnets
-		text, _, _ := strings.Cut(s.word(len(s.words)-1), "/")
+	for _, one := range d.ranges { // ranges of pools outside the subnets
+		text, _, _ := strings.Cut(one.word(len(one.words)-1), "/")
 		a, err := netip.ParseAddr(text)
 		p, found := holding(d.subnets, a)
 		if err != nil || !found {
-			d.skipStatement(s, errors.New("the range is not in any subnet"))
+			d.skipStatement(one.statement, errors.New("the range is not in any subnet"))
 			continue
 		}
-		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words, " "))
-		d.skipStatement(s, d.span(s, p))
+		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+		d.skipStatement(one.statement, d.span(one.statement, p, one.at))
 	}
+	d.finish(top)
 	return d.Document, nil
 }
 
 type dhcpd struct {
 	*Document
-	subnets map[netip.Prefix]bool
+	// v6 reports that the file is one of DHCPv6.
+	v6                 bool
+	options4, options6 *optionTable
+	spaces             map[string]map[string]subOption
+	subnets            map[netip.Prefix]bool
 	// around are the routers of the enclosing blocks.
 	around []string
 	// ranges are the range statements outside of subnets.
-	ranges []statement
+	ranges []rangeStatement
+	// knowsHosts reports that permissions distinguish known clients. macs are the hardware addresses of all hosts.
+	knowsHosts bool
+	macs       []string
+	keys       map[string]statement
+	peers      map[string]bool
+	zones      []statement
+	local      []localCondition
+	conditions int
+	include    func(path string) ([]byte, error)
 }
 
-// block reads statements. shared is the name of the enclosing shared network. Routers of the block apply to the subnets in it that do not
-// set their own.
-func (d *dhcpd) block(all []statement, shared string) error {
+// rangeStatement is a range with the pool that it is in.
+type rangeStatement struct {
+	statement
+	at *dhcpdScope
+}
+
+// dhcpdScope is a block of statements.
+type dhcpdScope struct {
+	// kind is the first word of the block; empty for the file.
+	kind  string
+	above *dhcpdScope
+	own   *settings
+	// shared is the name of the enclosing shared network.
+	shared string
+	// subs are options inside of another one, by space and code. space is the one that option 43 is made of.
+	subs  map[string]map[int][]byte
+	space string
+	// class is the expression of the enclosing class.
+	class *dhcpdClass
+}
+
+// inside returns the scope of a block inside of another one.
+func (at *dhcpdScope) inside(kind string) *dhcpdScope {
+	return &dhcpdScope{kind: kind, above: at, own: &settings{}, shared: at.shared, subs: map[string]map[int][]byte{}, class: at.class}
+}
+
+// flat returns the settings of a scope with those of the enclosing groups, shared networks and pools, which are no objects of Portolan.
+func (at *dhcpdScope) flat() *settings {
+	all := at.own
+	for above := at.above; above != nil && slices.Contains([]string{"group", "shared-network"}, above.kind); above = above.above {
+		all = all.under(above.own)
+	}
+	return all
+}
+
+// maxIncluded is the maximum depth of included files.
+const maxIncluded = 10
+
+// included replaces include statements by the statements of their files. A file that is not there is skipped with a line.
+func (d *dhcpd) included(all []statement, depth int) (whole []statement) {
+	for _, s := range all {
+		if !s.startsWith("include") {
+			s.block = d.included(s.block, depth)
+			whole = append(whole, s)
+			continue
+		}
+		d.at = s.place()
+		if d.include == nil || depth == maxIncluded {
+			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
+			continue
+		}
+		raw, err := d.include(s.word(1))
+		if err != nil {
+			d.skip("the file %s is not read: %v", s.word(1), err)
+			continue
+		}
+		inner, err := statements(text(raw))
+		if err != nil {
+			d.skip("the file %s is not read: %v", s.word(1), err)
+			continue
+		}
+		whole = append(whole, d.included(inner, depth+1)...)
+	}
+	d.at = ""
+	return whole
+}
+
+// place returns the line and the first words of a statement.
+func (s statement) place() string {
+	return fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+}
+
+// mentions reports whether a statement with a first word is in the blocks.
+func mentions(all []statement, word string) bool {
+	return slices.ContainsFunc(all, func(s statement) bool { return s.startsWith(word) || mentions(s.block, word) })
+}
+
+// block reads statements. Routers of the block apply to the subnets in it that do not set their own.
+func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 	before := d.around
 	defer func() { d.around = before }()
 	d.around = d.lastRouters(all, d.around)
-	for _, s := range all {
+	var rest []statement
+	for _, s := range all { // the options of the block apply to all blocks inside of it
+		d.at = s.place()
+		if !d.setting(s, at) {
+			rest = append(rest, s)
+		}
+	}
+	for i, s := range rest {
 		var err error
-		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+		d.at = s.place()
 		switch {
-		case s.startsWith("option", "routers"):
 		case s.startsWith("shared-network"):
-			err = d.block(s.block, s.word(1))
-		case s.startsWith("group"), s.startsWith("pool"), s.startsWith("pool6"), s.startsWith("class"), s.startsWith("subclass"):
-			err = d.block(s.block, shared)
+			inner := at.inside("shared-network")
+			inner.shared = s.word(1)
+			err = d.block(s.block, inner)
+		case s.startsWith("group"):
+			err = d.block(s.block, at.inside("group"))
+		case s.startsWith("pool"), s.startsWith("pool6"):
+			err = d.pool(s, at, netip.Prefix{})
+		case s.startsWith("class"):
+			d.class(s, at)
+		case s.startsWith("subclass"):
+			d.subclass(s, at)
 		case s.startsWith("subnet"):
-			if err = d.subnet(s, shared); err != nil {
-				d.hosts(s)
+			if err = d.subnet(s, at); err != nil {
+				d.hosts(s, at)
 			}
 		case s.startsWith("subnet6"):
-			if err = d.subnet6(s, shared); err != nil {
-				d.hosts(s)
+			if err = d.subnet6(s, at); err != nil {
+				d.hosts(s, at)
 			}
 		case s.startsWith("host"):
-			d.host(s)
-		case s.startsWith("include"):
-			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
+			d.host(s, at)
 		case s.startsWith("range"), s.startsWith("range6"):
-			d.ranges = append(d.ranges, s)
-		case s.startsWith("option"):
-			d.leave("the option %s: give it as a deployment option", s.word(1))
-		case s.describes(): // for example a condition
-			d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
+			d.ranges = append(d.ranges, rangeStatement{s, at})
+		case s.startsWith("prefix6"):
+			d.omit("%s", noPrefixes)
+		case s.startsWith("if"):
+			d.conditional(chainOf(rest[i:]), at)
+		case s.startsWith("elsif"), s.startsWith("else"): // read with their if
 		default:
-			d.leave("the statement %s", s.word(0))
+			d.other(s)
 		}
 		d.skipStatement(s, err)
 	}
@@ -114,16 +228,16 @@ func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 }
 
 // hosts reads the hosts inside a subnet that was skipped. It also skips the ranges of the subnet.
-func (d *dhcpd) hosts(s statement) {
+func (d *dhcpd) hosts(s statement, at *dhcpdScope) {
 	for _, one := range s.block {
-		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
+		d.at = one.place()
 		switch {
 		case one.startsWith("host"):
-			d.host(one)
+			d.host(one, at)
 		case one.startsWith("range"), one.startsWith("range6"):
 			d.skip("its subnet is not imported: correct the subnet")
 		case one.hasBlock:
-			d.hosts(one)
+			d.hosts(one, at)
 		default:
 			d.leave("the statement %s of subnets that are skipped", one.word(0))
 		}
@@ -134,14 +248,14 @@ func (d *dhcpd) hosts(s statement) {
 // skipStatement skips a statement if err is not nil.
 func (d *dhcpd) skipStatement(s statement, err error) {
 	if err != nil {
-		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
+		d.at = s.place()
 		d.skip("%s: correct the statement", strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", s.line)))
 	}
 	d.at = ""
 }
 
 // subnet reads a subnet and its contents.
-func (d *dhcpd) subnet(s statement, shared string) error {
+func (d *dhcpd) subnet(s statement, at *dhcpdScope) error {
 	a, err := netip.ParseAddr(s.word(1))
 	mask := net.ParseIP(s.word(3)).To4()
 	if err != nil || !a.Is4() || mask == nil || !s.startsWith("subnet", s.word(1), "netmask") {
@@ -152,85 +266,114 @@ func (d *dhcpd) subnet(s statement, shared string) error {
 	if bits == 0 || p.Masked() != p {
 		return fmt.Errorf("line %d: %s/%s is not a subnet", s.line, s.word(1), s.word(3))
 	}
-	return d.readSubnet(s, p, shared)
+	return d.within(s, p, at)
 }
 
-func (d *dhcpd) subnet6(s statement, shared string) error {
+func (d *dhcpd) subnet6(s statement, at *dhcpdScope) error {
 	p, err := netip.ParsePrefix(s.word(1))
 	if err != nil || p.Masked() != p {
 		return fmt.Errorf("line %d: subnet6 %s: not a prefix", s.line, s.word(1))
 	}
-	return d.readSubnet(s, p, shared)
+	return d.within(s, p, at)
 }
 
-// readSubnet reads the contents of a subnet, including its pools.
-func (d *dhcpd) readSubnet(s statement, p netip.Prefix, shared string) error {
+// within reads the contents of a subnet, including its pools.
+func (d *dhcpd) within(s statement, p netip.Prefix, above *dhcpdScope) error {
 	own := d.lastRouters(s.block, nil)
-	d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
-	d.network(p, shared, d.router(p, own, d.around))
-	d.subnets[p] = true
+	at := above.inside("subnet")
 	var rest []statement
 	for _, one := range s.block {
-		inner := []statement{one}
-		if one.startsWith("pool") || one.startsWith("pool6") {
-			inner = one.block
+		d.at = one.place()
+		if !d.setting(one, at) {
+			rest = append(rest, one)
 		}
-		for _, x := range inner {
-			switch {
-			case x.startsWith("range"), x.startsWith("range6"):
-				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
-				d.skipStatement(x, d.span(x, p))
-			case x.startsWith("option", "routers"):
-				if one.hasBlock {
-					d.at = fmt.Sprintf("line %d", x.line)
-					d.leave("the option routers of a pool: give it as a deployment option")
-				}
-			default:
-				rest = append(rest, x)
+	}
+	d.at = s.place()
+	gateway := d.router(p, own, d.around)
+	d.network(p, at.shared, gateway)
+	if at.shared != "" && p.Addr().Is4() {
+		d.shared[p.String()] = at.shared
+	}
+	d.subnets[p] = true
+	d.emit("networks/"+p.String(), d.ofNetwork(at, gateway), p.Addr().Is6())
+	var others []statement
+	for _, one := range rest {
+		d.at = one.place()
+		switch {
+		case one.startsWith("pool"), one.startsWith("pool6"):
+			d.skipStatement(one, d.pool(one, at, p))
+		case one.startsWith("range"), one.startsWith("range6"):
+			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+			d.skipStatement(one, d.span(one, p, at))
+		default:
+			others = append(others, one)
+		}
+	}
+	return d.block(others, at)
+}
+
+// ofNetwork returns the settings of a network: those of its subnet and the enclosing blocks. Routers that are the gateway of the network
+// are its member gateway, and the mask is that of the network.
+func (d *dhcpd) ofNetwork(at *dhcpdScope, gateway string) *settings {
+	d.encapsulate(at)
+	all := &settings{}
+	top := at
+	for top.above != nil {
+		top = top.above
+	}
+	for _, one := range at.flat().all {
+		if !one.service && one.name == routerOption && gateway != "" && !top.own.has(false, routerOption) {
+			if list, ok := one.value.([]any); ok && len(list) == 1 && list[0] == gateway {
+				continue
 			}
 		}
+		all.put(one)
 	}
-	return d.block(rest, shared)
+	whole := all.under(top.own)
+	style := whole.get(true, "ddns-update-style")
+	if style != nil && style != "none" && !whole.has(true, "ddns-domainname") && !whole.has(false, "domain-name") &&
+		whole.get(true, ddnsUpdates) != false { // dhcpd registers only names with a domain
+		all.put(setting{d.at, true, ddnsUpdates, false})
+	}
+	return all
 }
 
-// router returns the first router of a subnet that is a host address in it. It uses own, or around if own is empty. It returns an empty
-// text if no router matches.
-func (d *Document) router(p netip.Prefix, own, around []string) string {
-	in := func(text string) bool {
-		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a) && !isEdge(p, a)
-	}
-	if len(own) == 0 {
-		if i := slices.IndexFunc(around, in); i >= 0 {
-			return strings.TrimSpace(around[i])
+// pool reads a pool of a subnet p, or of a shared network if p is invalid.
+func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
+	at := above.inside("pool")
+	var rest []statement
+	for _, one := range s.block {
+		d.at = one.place()
+		if !d.setting(one, at) {
+			rest = append(rest, one)
 		}
-		return ""
 	}
-	i := slices.IndexFunc(own, in)
-	if i < 0 {
-		d.leave("the router %s of %v, which is not a host address of it", strings.Join(own, ", "), p)
-		return ""
+	d.encapsulate(at)
+	var others []statement
+	for _, one := range rest {
+		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+		switch {
+		case (one.startsWith("range") || one.startsWith("range6")) && p.IsValid():
+			d.skipStatement(one, d.span(one, p, at))
+		case one.startsWith("failover", "peer"):
+			d.peers[one.word(2)] = true
+		default:
+			others = append(others, one)
+		}
 	}
-	if len(own) > 1 {
-		d.leave("further routers of %v", p)
-	}
-	return strings.TrimSpace(own[i])
+	return d.block(others, at)
 }
 
-// keptDUID parses a DUID: hexadecimal digits (space.KeptDUID), optionally with the prefix 0x, or Kea's notation as a quoted text.
-func keptDUID(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	if n := len(text); n > 2 && text[0] == '\'' && text[n-1] == '\'' {
-		text = hex.EncodeToString([]byte(text[1 : n-1]))
-	}
-	return space.KeptDUID(strings.TrimPrefix(text, "0x"))
-}
-
-// span reads the DHCP range of a range statement.
-func (d *dhcpd) span(s statement, p netip.Prefix) error {
+// span reads the DHCP range of a range statement. at is the pool or the subnet of the range.
+func (d *dhcpd) span(s statement, p netip.Prefix, at *dhcpdScope) error {
 	words := s.words[1:]
+	own := &settings{}
+	if at.kind == "pool" {
+		own = &settings{slices.Clone(at.own.all)}
+	}
 	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
 		words = words[1:]
+		own.put(setting{d.at, true, "dynamic-bootp", true})
 	}
 	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
 		d.leave("the range %s of temporary addresses: clients choose those themselves (RFC 8981)", words[0])
@@ -249,89 +392,9 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	if len(words) < 2 {
 		return fmt.Errorf("line %d: a range requires two addresses", s.line)
 	}
-	return d.dhcpRange(s.line, words[0], words[1], p)
-}
-
-// dhcpRange adds a DHCP range of a network.
-func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
-	from, err := netip.ParseAddr(low)
-	to, e := netip.ParseAddr(high)
-	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
-		return fmt.Errorf("line %d: %s to %s is not a range of %v", line, low, high, p)
+	in, err := d.dhcpRange(s.line, words[0], words[1], p)
+	if err == nil {
+		d.emit("ranges/"+in, own, p.Addr().Is6())
 	}
-	if isEdge(p, from) && from != to {
-		d.leave("%v of a pool, which no host of %v has", from, p)
-		from = from.Next()
-	}
-	if isEdge(p, to) && from != to {
-		d.leave("%v of a pool, which no host of %v has", to, p)
-		to = to.Prev()
-	}
-	d.add(Resource{"type": family(from) + "DHCPRange", "range": from.String() + "-" + to.String()})
-	return nil
-}
-
-// host reads a host with its fixed addresses.
-func (d *dhcpd) host(s statement) {
-	mac, duid, name := "", "", s.word(1)
-	var addresses []string
-	for _, one := range s.block {
-		switch {
-		case one.startsWith("hardware", "ethernet") && mac != "":
-			d.skip("it has the hardware addresses %s and %s: make two hosts of it", mac, one.word(2))
-			return
-		case one.startsWith("hardware", "ethernet"):
-			mac = one.word(2)
-		case one.startsWith("fixed-address"), one.startsWith("fixed-address6"):
-			addresses = append(addresses, one.words[1:]...)
-		case one.startsWith("option", "host-name"):
-			name = one.word(2)
-		case one.startsWith("host-identifier", "option", "dhcp6.client-id"):
-			duid = one.word(3)
-		default:
-			d.leave("the statement %s of hosts", one.word(0))
-		}
-	}
-	if len(addresses) == 0 {
-		d.omit("the host has no fixed address: give it one by fixed-address to have it imported")
-		return
-	}
-	for _, address := range addresses { // a host may have one address per subnet
-		if err := d.reservation(address, mac, duid, name); err != nil {
-			d.skip("%v: correct the statement", err)
-		}
-	}
-}
-
-// reservation adds an address that is reserved for a client. The client is identified by its hardware address or, in IPv6, by its DUID.
-// Both may be empty.
-func (d *Document) reservation(address, mac, duid, name string) error {
-	a, err := netip.ParseAddr(address)
-	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {
-		return fmt.Errorf("%s is a name, which the server looks up, and no address", address)
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not an IP address", address)
-	}
-	if mac != "" && !hardware(mac) {
-		return fmt.Errorf("%q is not a hardware address", mac)
-	}
-	if mac == "" && a.Is6() && duid != "" {
-		if duid, err = keptDUID(duid); err != nil {
-			return err
-		}
-	}
-	if mac == "" && a.Is4() && duid != "" {
-		d.leave("DUIDs of clients of IPv4: what they are known by; the addresses are %s", reserved)
-	}
-	r := Resource{"address": a.String(), "state": "DHCP_RESERVED", "macAddress": mac, "name": name}
-	switch {
-	case mac != "":
-	case a.Is6() && duid != "":
-		r["reservedUsing"], r["clientIdentifier"] = "CLIENT_DUID", map[string]string{"duid": duid}
-	default:
-		r["state"] = reserved
-	}
-	d.address(a, r)
-	return nil
+	return err
 }

@@ -237,7 +237,8 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		}
 		x.add(Resource{"type": family(from) + "DHCPRange", "range": low + "-" + high, "name": of("name")})
 	case "fixedaddress", "ipv6fixedaddress":
-		return x.reservation(first("ip_address", "address"), of("mac_address"), of("duid"), of("name"))
+		_, err := x.reservation(first("ip_address", "address"), client{mac: of("mac_address"), duid: of("duid")}, of("name"))
+		return err
 	default:
 		return x.name(kind, of, first)
 	}
@@ -254,7 +255,8 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		return fmt.Errorf("%q is not a hardware address", mac)
 	}
 	if x.view == "" && address && of("mac_address") != "" {
-		return x.reservation(of("address"), of("mac_address"), "", x.label(of("parent")))
+		_, err := x.reservation(of("address"), client{mac: of("mac_address")}, x.label(of("parent")))
+		return err
 	}
 	switch {
 	case x.view == "" && x.withoutNames:
@@ -319,7 +321,8 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return err
 			}
 			if mac := of("mac_address"); mac != "" {
-				return x.reservation(of("address"), mac, "", x.label(of("parent")))
+				_, err := x.reservation(of("address"), client{mac: mac}, x.label(of("parent")))
+				return err
 			}
 		} else {
 			x.skip("the host %s is not in the file before it, or was skipped: put its row first", of("parent"))

@@ -44,7 +44,8 @@ func readPart(raw []byte, into any) (wrong, err error) {
 	if err = json.Unmarshal(raw, into); !errors.As(err, &kind) {
 		return nil, err
 	}
-	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(kind.Field, "it"), kind.Value, kindOf(kind.Type)), nil
+	field := strings.TrimPrefix(kind.Field, "keaLevel.")
+	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(field, "it"), kind.Value, kindOf(kind.Type)), nil
 }
 
 // isPartial reports whether a type decodes itself and reports its own wrong values.

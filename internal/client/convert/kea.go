@@ -2,134 +2,40 @@ package convert
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-type keaFile struct {
-	Dhcp4 *keaServer
-	Dhcp6 *keaServer
-}
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[K cmp.Ordered, V any](all map[K]V) []K { return slices.Sorted(maps.Keys(all)) }
 
-type keaServer struct {
-	Subnet4        []keaSubnet      `json:"subnet4"`
-	Subnet6        []keaSubnet      `json:"subnet6"`
-	SharedNetworks []keaShared      `json:"shared-networks"`
-	Reservations   []keaReservation `json:"reservations"`
-	Options        []keaOption      `json:"option-data"`
-}
-
-type keaShared struct {
-	Name         string           `json:"name"`
-	Subnet4      []keaSubnet      `json:"subnet4"`
-	Subnet6      []keaSubnet      `json:"subnet6"`
-	Reservations []keaReservation `json:"reservations"`
-	Options      []keaOption      `json:"option-data"`
-}
-
-type keaSubnet struct {
-	ID           json.RawMessage  `json:"id"`
-	Subnet       string           `json:"subnet"`
-	Pools        []keaPool        `json:"pools"`
-	PDPools      []keaPrefixPool  `json:"pd-pools"`
-	Reservations []keaReservation `json:"reservations"`
-	Options      []keaOption      `json:"option-data"`
-	Context      struct {
-		Name string `json:"name"`
-	} `json:"user-context"`
-	wrong error
-}
-
-// UnmarshalJSON reads the valid parts of a subnet.
-func (s *keaSubnet) UnmarshalJSON(raw []byte) (err error) {
-	type plain keaSubnet
-	s.wrong, err = readPart(raw, (*plain)(s))
-	return err
-}
-
-type keaPool struct {
-	Pool    string      `json:"pool"`
-	Options []keaOption `json:"option-data"`
-	wrong   error
-}
-
-// UnmarshalJSON reads the valid parts of a pool.
-func (p *keaPool) UnmarshalJSON(raw []byte) (err error) {
-	type plain keaPool
-	p.wrong, err = readPart(raw, (*plain)(p))
-	return err
-}
-
-// keaPrefixPool is a pool of delegated prefixes.
-type keaPrefixPool struct {
-	Prefix    string          `json:"prefix"`
-	Length    json.RawMessage `json:"prefix-len"`
-	Delegated json.RawMessage `json:"delegated-len"`
-}
-
-type keaReservation struct {
-	wrong       error
-	Prefixes    []string `json:"prefixes"`
-	HWAddress   string   `json:"hw-address"`
-	DUID        string   `json:"duid"`
-	ClientID    string   `json:"client-id"`
-	IPAddress   string   `json:"ip-address"`
-	IPAddresses []string `json:"ip-addresses"`
-	Hostname    string   `json:"hostname"`
-}
-
-type keaOption struct {
-	Name string `json:"name"`
-	Code int    `json:"code"`
-	Data string `json:"data"`
-}
-
-// UnmarshalJSON reads the valid parts of a reservation.
-func (r *keaReservation) UnmarshalJSON(raw []byte) (err error) {
-	type plain keaReservation
-	r.wrong, err = readPart(raw, (*plain)(r))
-	return err
-}
-
-// routersCode is the code of the option routers (RFC 2132 section 3.5).
-const routersCode = 3
-
-// called returns the name of an option, or its code.
-func (o keaOption) called() string { return cmp.Or(o.Name, fmt.Sprint(o.Code)) }
-
-// keaRouters returns the routers in a list of options. It notes all other options, with where as their location.
-func (d *Document) keaRouters(all []keaOption, where string) (routers []string) {
-	for _, o := range all {
-		if o.Name == "routers" || o.Name == "" && o.Code == routersCode {
-			routers = strings.Split(o.Data, ",")
-			continue
-		}
-		d.leave("the option %s%s: give it as a deployment option", o.called(), where)
-	}
-	return routers
-}
-
-// Kea converts a configuration of Kea, in JSON with comments: subnets with their pools, routers and reservations.
-func Kea(raw []byte) (*Document, error) {
+// Kea converts a configuration of Kea, in JSON with comments: subnets with their pools and reservations, the options of all levels, and
+// classes. include returns the content of an included file; it may be nil.
+func Kea(raw []byte, include func(path string) ([]byte, error)) (*Document, error) {
 	var f keaFile
-	d := &Document{unsaid: []string{"name"}}
+	d := &Document{unsaid: []string{"name"}, shared: map[string]string{}}
 	var kind wrongKind
-	content := withoutComments(text(raw))
-	if before, _, found := strings.Cut(content, "<?include"); found {
-		return nil, fmt.Errorf("line %d: <?include ?> is not read: put the text of the file in its place", 1+strings.Count(before, "\n"))
+	content, err := keaIncluded(withoutComments(text(raw)), include, 0)
+	if err != nil {
+		return nil, err
 	}
 	if err := readJSON([]byte(content), &f); err != nil && !errors.As(err, &kind) { // keys.check reports the wrong kinds
 		return nil, err
 	}
 	keys := jsonKeys{text: []byte(content), unread: func(key, object string, line int) {
+		reason := keaReasons[strings.ToLower(key)]
+		if object == "dhcp-ddns" || object == "hooks-libraries" {
+			reason = processOnly
+		}
 		if d.at = fmt.Sprintf("line %d", line); object != "" {
 			key += " of " + object
 		}
-		d.leave("the setting %s", key)
+		d.leave("the setting %s: %s", key, cmp.Or(reason, "Portolan has no such setting"))
 	}, wrong: func(key string, line int, why string) {
 		d.at = fmt.Sprintf("line %d (%s)", line, key)
 		d.skip("it %s: correct it", why)
@@ -145,85 +51,247 @@ func Kea(raw []byte) (*Document, error) {
 		if s == nil {
 			continue
 		}
-		around := d.keaRouters(s.Options, " of all subnets")
-		for i, one := range append(s.Subnet4, s.Subnet6...) {
-			d.addKeaSubnet(i+1, one, "", around)
+		if err := d.keaServer(s, s == f.Dhcp6); err != nil {
+			return nil, err
 		}
-		for _, shared := range s.SharedNetworks {
-			around := around
-			if own := d.keaRouters(shared.Options, " of the shared network "+shared.Name); own != nil {
-				around = own
-			}
-			d.at = "the shared network " + shared.Name
-			d.keaReservations(shared.Reservations)
-			for i, one := range append(shared.Subnet4, shared.Subnet6...) {
-				d.addKeaSubnet(i+1, one, shared.Name, around)
-			}
-		}
-		if d.at = "Dhcp4"; s == f.Dhcp6 {
-			d.at = "Dhcp6"
-		}
-		d.keaReservations(s.Reservations)
 	}
 	return d, nil
 }
 
-// addKeaSubnet adds a subnet and its contents. number is its position in the list, and around are the routers of the enclosing level.
-func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around []string) {
-	d.at = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
+// keaInclude matches an instruction to include a file.
+var keaInclude = regexp.MustCompile(`<\?include\s+"([^"]*)"\s*\?>`)
+
+// keaIncluded replaces the instructions to include files by their contents, on one line each.
+func keaIncluded(content string, include func(string) ([]byte, error), depth int) (string, error) {
+	var fault error
+	whole := keaInclude.ReplaceAllStringFunc(content, func(found string) string {
+		path := keaInclude.FindStringSubmatch(found)[1]
+		err := errors.New("put the text of the file in its place")
+		var raw []byte
+		if include != nil && depth < maxIncluded {
+			raw, err = include(path)
+		}
+		var inner string
+		if err == nil {
+			inner, err = keaIncluded(withoutComments(text(raw)), include, depth+1)
+		}
+		if err != nil && fault == nil {
+			before, _, _ := strings.Cut(content, found)
+			fault = fmt.Errorf("line %d: the file %s is not read: %w", 1+strings.Count(before, "\n"), path, err)
+		}
+		return strings.ReplaceAll(inner, "\n", " ")
+	})
+	return whole, fault
+}
+
+// keaServer converts the configuration of one server.
+func (d *Document) keaServer(s *keaServer, v6 bool) error {
+	table, err := readOptions(v6)
+	if err != nil {
+		return err
+	}
+	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	k := &kea{Document: d, v6: v6, table: table, spaces: map[string]map[string]subOption{}, inner: map[int]string{},
+		classes: map[string]string{}, required: map[string]bool{}, narrow: map[string]bool{}}
+	if !v6 {
+		k.inner[vendorCode] = "vendor-encapsulated-options-space"
+	}
+	k.define(s.Definitions)
+	k.classList(s.ClassList)
+	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	k.knowsHosts = !v6 && s.isAboutKnown()
+	top := k.top(s)
+	around := routersOf(top)
+	for i, one := range append(s.Subnet4, s.Subnet6...) {
+		k.subnet(i+1, one, "", around, &settings{})
+	}
+	for _, shared := range s.SharedNetworks {
+		d.at = "the shared network " + shared.Name
+		level := k.settings(&shared.keaLevel)
+		own := around
+		if level.has(false, routerOption) {
+			own = routersOf(level)
+		}
+		k.reservations(shared.Reservations)
+		for i, one := range append(shared.Subnet4, shared.Subnet6...) {
+			k.subnet(i+1, one, shared.Name, own, level)
+		}
+	}
+	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	k.reservations(s.Reservations)
+	d.emit("", top, v6)
+	k.overridden()
+	if k.knowsHosts {
+		d.at = ""
+		d.add(Resource{"type": "MACPool", "name": knownPool, "tag": false})
+		for _, mac := range slices.Compact(slices.Sorted(slices.Values(k.macs))) {
+			d.member(mac, knownPool)
+		}
+	}
+	d.at = ""
+	return nil
+}
+
+// The defaults of Kea: the lease time in seconds, and the code of the vendor options.
+const (
+	defaultOfKea = 7200
+	vendorCode   = 43
+)
+
+// top returns the settings of the server itself, with the defaults of Kea that differ from those of Portolan.
+func (k *kea) top(s *keaServer) *settings {
+	if s.Valid == nil {
+		standard := defaultOfKea
+		s.Valid = &standard
+	}
+	k.lifetimes = [3]*int{s.MinValid, s.Valid, s.MaxValid}
+	s.Class, s.Classes = "", nil
+	if s.Suffix == "" {
+		s.Suffix = s.Updates.Suffix
+	}
+	s.ReplaceName, s.GeneratedPrefix = cmp.Or(s.ReplaceName, s.Updates.ReplaceName), cmp.Or(s.GeneratedPrefix, s.Updates.GeneratedPrefix)
+	if s.SendUpdates == nil || s.Updates.Enabled != nil && !*s.Updates.Enabled {
+		s.SendUpdates = s.Updates.Enabled
+	}
+	all := k.settings(&s.keaLevel)
+	if len(s.CacheThreshold) == 0 { // Kea stores each renewal
+		all.put(setting{k.at, true, "dhcp-cache-threshold", 0})
+	}
+	if s.EchoClientID != nil && !k.v6 {
+		all.put(setting{k.at, true, "echo-client-id", *s.EchoClientID})
+	}
+	if !k.v6 { // Kea sends the name of a reservation
+		all.put(setting{k.at, true, "use-host-decl-names", true})
+	}
+	if s.Probation != nil {
+		all.put(setting{k.at, true, "abandon-lease-time", *s.Probation})
+	}
+	for _, hook := range s.Hooks {
+		if strings.Contains(hook.Library, "libdhcp_ha") {
+			k.leave("the hook libdhcp_ha: give the networks a role with both servers (--server and --partner)")
+		} else {
+			k.leave("the hook %s: programs of other servers are not loaded", hook.Library[strings.LastIndexByte(hook.Library, '/')+1:])
+		}
+	}
+	return all
+}
+
+// routersOf returns the routers of a level.
+func routersOf(s *settings) (routers []string) {
+	list, _ := s.get(false, routerOption).([]any)
+	for _, one := range list {
+		routers = append(routers, fmt.Sprint(one))
+	}
+	return routers
+}
+
+// isAboutKnown reports whether a subnet or pool is for known or unknown clients.
+func (s *keaServer) isAboutKnown() bool {
+	about := func(l keaLevel) bool {
+		return slices.ContainsFunc(append(slices.Clone(l.Classes), l.Class), func(name string) bool {
+			return name == "KNOWN" || name == "UNKNOWN"
+		})
+	}
+	subnet := func(one keaSubnet) bool {
+		return about(one.keaLevel) || slices.ContainsFunc(one.Pools, func(p keaPool) bool { return about(p.keaLevel) })
+	}
+	return slices.ContainsFunc(s.Subnet4, subnet) || slices.ContainsFunc(s.SharedNetworks, func(one keaShared) bool {
+		return about(one.keaLevel) || slices.ContainsFunc(one.Subnet4, subnet)
+	})
+}
+
+// subnet adds a subnet and its contents. number is its position in the list, around are the routers of the enclosing level, and above are
+// the settings of its shared network.
+func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, above *settings) {
+	k.at = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
 	if shared != "" && s.Subnet == "" {
-		d.at += " of " + shared
+		k.at += " of " + shared
 	}
 	if len(s.ID) > 0 {
-		d.at += fmt.Sprintf(" (id %s)", s.ID)
+		k.at += fmt.Sprintf(" (id %s)", s.ID)
 	}
-	subnet := d.at
+	place := k.at
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil && s.wrong == nil {
-		d.skip("it is not a prefix, so only its reservations are imported: correct the subnet")
-		d.keaReservations(s.Reservations)
+		k.skip("it is not a prefix, so only its reservations are imported: correct the subnet")
+		k.reservations(s.Reservations)
 		return
 	}
 	if s.wrong != nil {
-		d.skip("%v, so only its reservations are imported: correct the subnet", s.wrong)
-		d.keaReservations(s.Reservations)
+		k.skip("%v, so only its reservations are imported: correct the subnet", s.wrong)
+		k.reservations(s.Reservations)
 		return
 	}
-	p = d.masked(p)
-	gateway := d.router(p, d.keaRouters(s.Options, ""), around)
-	name := s.Context.Name
-	if name == "" {
-		name = shared
+	p = k.masked(p)
+	own := k.settings(&s.keaLevel)
+	gateway := k.router(p, routersOf(own), around)
+	k.network(p, cmp.Or(s.Context.Name, shared), gateway)
+	if shared != "" && p.Addr().Is4() {
+		k.shared[p.String()] = shared
 	}
-	d.network(p, name, gateway)
-	for i, pool := range s.Pools {
-		d.at = fmt.Sprintf("%s, pool %s", subnet, cmp.Or(pool.Pool, fmt.Sprintf("number %d", i+1)))
-		if pool.wrong != nil {
-			d.skip("%v: correct the pool", pool.wrong)
+	k.relays(s, p)
+	all := &settings{}
+	for _, one := range own.under(above).all {
+		list, ok := one.value.([]any)
+		if one.name == routerOption && !one.service && ok && len(list) == 1 && list[0] == gateway && len(around) == 0 {
 			continue
 		}
-		for _, o := range pool.Options {
-			d.leave("the option %s of a pool: give it as a deployment option", o.called())
-		}
-		low, high, ok := strings.Cut(pool.Pool, "-")
-		if !ok {
-			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
-			if err != nil {
-				d.skip("it is not a range: correct the pool")
-				continue
-			}
-			low, high = part.Masked().Addr().String(), lastAddress(part).String()
-		}
-		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
-			d.skip("it is not a range of the subnet: correct the pool")
-		}
+		all.put(one)
+	}
+	k.remember(all)
+	k.emit("networks/"+p.String(), all, k.v6)
+	for i, pool := range s.Pools {
+		k.at = fmt.Sprintf("%s, pool %s", place, cmp.Or(pool.Pool, fmt.Sprintf("number %d", i+1)))
+		k.pool(pool, p)
 	}
 	for _, pool := range s.PDPools {
-		d.at = fmt.Sprintf("%s, pool of prefixes %s", subnet, pool.Prefix)
-		d.omit("delegated prefixes (pd-pools) are not imported: keep them on the server")
+		k.at = fmt.Sprintf("%s, pool of prefixes %s", place, pool.Prefix)
+		k.omit("%s", noPrefixes)
 	}
-	d.at = subnet
-	d.keaReservations(s.Reservations)
+	k.at = place
+	k.reservations(s.Reservations)
+}
+
+// relays notes the relays of a subnet that are outside of it: they do not lead to the network.
+func (k *kea) relays(s keaSubnet, p netip.Prefix) {
+	for _, text := range append(slices.Clone(s.Relay.Addresses), s.Relay.Address) {
+		a, err := netip.ParseAddr(text)
+		if text != "" && (err != nil || !p.Contains(a)) {
+			k.leave("the relay %s outside of its subnet: the network of a relay is the one that contains its address", text)
+		}
+	}
+}
+
+// remember notes the options of a subnet, pool or shared network.
+func (k *kea) remember(s *settings) {
+	for _, one := range s.all {
+		k.narrow[one.key()] = true
+	}
+}
+
+// pool adds a pool of a subnet.
+func (k *kea) pool(pool keaPool, p netip.Prefix) {
+	if pool.wrong != nil {
+		k.skip("%v: correct the pool", pool.wrong)
+		return
+	}
+	low, high, ok := strings.Cut(pool.Pool, "-")
+	if !ok {
+		part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
+		if err != nil {
+			k.skip("it is not a range: correct the pool")
+			return
+		}
+		low, high = part.Masked().Addr().String(), lastAddress(part).String()
+	}
+	own := k.settings(&pool.keaLevel)
+	text, err := k.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p)
+	if err != nil {
+		k.skip("it is not a range of the subnet: correct the pool")
+		return
+	}
+	k.remember(own)
+	k.emit("ranges/"+text, own, k.v6)
 }
 
 // lastAddress returns the last address of a prefix.
@@ -237,46 +305,82 @@ func lastAddress(p netip.Prefix) netip.Addr {
 }
 
 // known returns the identifier of a reservation's client.
-func (r *keaReservation) known() string { return cmp.Or(r.Hostname, r.HWAddress, r.DUID, r.ClientID) }
+func (r *keaReservation) known() string {
+	return cmp.Or(r.Hostname, r.HWAddress, r.DUID, r.ClientID, r.CircuitID, r.FlexID)
+}
 
-func (d *Document) keaReservations(all []keaReservation) {
-	where := d.at
+// reservations adds reservations of a level.
+func (k *kea) reservations(all []keaReservation) {
+	where := k.at
 	if where != "" {
 		where = " of " + where
 	}
+	before := k.at
 	for i, r := range all {
 		row := fmt.Sprintf("reservation number %d%s", i+1, where)
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		if d.at = row; len(addresses) > 0 || r.known() != "" {
-			d.at += fmt.Sprintf(" (%s)", cmp.Or(strings.Join(addresses, " "), r.known()))
+		if k.at = row; len(addresses) > 0 || r.known() != "" {
+			k.at += fmt.Sprintf(" (%s)", cmp.Or(strings.Join(addresses, " "), r.known()))
 		}
 		if r.wrong != nil {
-			d.skip("%v: correct the reservation", r.wrong)
+			k.skip("%v: correct the reservation", r.wrong)
 			continue
 		}
-		switch {
-		case len(addresses) == 0 && len(r.Prefixes) > 0:
-			d.omit("it reserves prefixes alone (%s), and no prefix that is delegated is imported: keep it at the server",
-				strings.Join(r.Prefixes, ", "))
-		case len(addresses) == 0:
-			d.omit("it has no address: give it one by ip-address to have it imported")
-		case len(r.Prefixes) > 0:
-			d.leave("prefixes that are reserved")
-		}
-		if len(addresses) > 0 && r.HWAddress == "" && r.DUID == "" {
-			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
-		}
-		for _, a := range addresses {
-			d.at = fmt.Sprintf("%s (%s)", row, a)
-			if err := d.reservation(a, r.HWAddress, r.DUID, d.label(r.Hostname)); err != nil {
-				d.skip("%v: correct the reservation", err)
-			}
+		k.reserve(r, row, addresses)
+	}
+	k.at = before
+}
+
+// reserve adds one reservation.
+func (k *kea) reserve(r keaReservation, row string, addresses []string) {
+	of := client{mac: r.HWAddress, duid: r.DUID}
+	if r.ClientID != "" {
+		if of.id = identifierOf(valueWord{strings.Trim(r.ClientID, "'"), strings.HasPrefix(r.ClientID, "'")}); !strings.HasPrefix(r.ClientID,
+			"'") && !strings.HasPrefix(of.id, "0x") {
+			of.id = "0x" + strings.ToUpper(r.ClientID)
 		}
 	}
-	d.at = ""
+	classes := r.Classes
+	r.Class, r.Classes = "", nil
+	own := k.settings(&r.keaLevel)
+	if len(classes) > 0 {
+		k.leave("classes of reservations (%s): the clients of a class are selected by its condition", strings.Join(classes, ", "))
+	}
+	if of.mac != "" && hardware(of.mac) {
+		k.macs = append(k.macs, strings.ToLower(of.mac))
+	}
+	switch {
+	case len(addresses) == 0 && len(r.Prefixes) > 0:
+		k.omit("it reserves prefixes alone (%s): %s", strings.Join(r.Prefixes, ", "), noPrefixes)
+	case len(addresses) == 0 && of.mac != "" && hardware(of.mac) && !k.v6 && (k.knowsHosts || len(own.all) > 0 || r.Hostname != ""):
+		if !k.knowsHosts {
+			k.member(of.mac, "")
+		}
+		if r.Hostname != "" {
+			own.put(setting{k.at, false, "host-name", r.Hostname})
+		}
+		k.emit("macAddresses/"+dashed(of.mac), own, false)
+	case len(addresses) == 0:
+		k.omit("it has no address: give it one by ip-address to have it imported")
+	case len(r.Prefixes) > 0:
+		k.leave("prefixes that are reserved: %s", noPrefixes)
+	}
+	if len(addresses) > 0 && of == (client{}) {
+		k.leave("reservations by circuit-id and flex-id: an address is reserved for a hardware address, a DUID or a client identifier; " +
+			"the addresses are RESERVED")
+	}
+	for _, text := range addresses {
+		k.at = fmt.Sprintf("%s (%s)", row, text)
+		a, err := k.reservation(text, of, k.label(r.Hostname))
+		if err != nil {
+			k.skip("%v: correct the reservation", err)
+			continue
+		}
+		k.emit("addresses/"+a.String(), own, k.v6)
+	}
 }
 
 // lastComma matches strings, which are kept, and commas after the last entry of a list or an object.

@@ -59,60 +59,60 @@ func TestSkippedRows(t *testing.T) {
 		notes []string
 	}{
 		"dhcpd": {func() (*Document, error) {
-			return Dhcpd([]byte("include \"more.conf\";\nhost a { hardware ethernet 00:00:5e:00:53:01; }\n" +
-				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n" +
-				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n" +
-				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"))
+			return Dhcpd([]byte("include \"more.conf\";\nhost a { hardware ethernet 00:00:5e:00:53:01; }\n"+
+				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n"+
+				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n"+
+				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"), nil)
 		}, []string{"!line 1 (include more.conf): the file more.conf is not read: put",
-			"line 2 (host a): the host has no fixed address: give",
+			"line 2 (host a): the host has neither an address nor an option",
 			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
 		"dhcpd, blocks": {func() (*Document, error) {
-			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\n" +
-				"shared-network n { subnet6 2001:db8::/64 { }\n" +
-				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"))
+			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\n"+
+				"shared-network n { subnet6 2001:db8::/64 { }\n"+
+				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"), nil)
 		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
-			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"}, []string{"the statement key"}},
+			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"},
+			[]string{"the key k: no zone uses it, in line 1 (key k)"}},
 		"Kea": {func() (*Document, error) {
-			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
-				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
-				`{"id":8,"subnet":"2001:db8::/64"}]}}`))
+			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[`+
+				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},`+
+				`{"id":8,"subnet":"2001:db8::/64"}]}}`), nil)
 		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
 			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
 			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: delegated prefixes"}, nil},
 		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
-			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n" +
-				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n" +
-				"subnet 10.2.0.0 netmask 255.255.255.0 { option routers 10.2.0.1;\n option routers 10.2.0.2;\n pool { option routers 10.2.0.3;\n" +
-				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"))
+			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n"+
+				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n"+
+				"subnet 10.2.0.0 netmask 255.255.255.0 { option routers 10.2.0.1;\n option routers 10.2.0.2;\n pool { option routers 10.2.0.3;\n"+
+				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"), nil)
 		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is not a subnet: correct",
 			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
 			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
 			[]string{"an earlier option routers of the same block: the last one counts, in line 6",
-				"the option routers of a pool: give it as a deployment option, in line 7",
 				"the statement deny of subnets that are skipped, in line 3 (deny x)"}},
 		"Kea, wrong values": {func() (*Document, error) {
-			return Kea([]byte("{\"Dhcp4\": {\"valid-lifetime\": 60,\n\"subnet4\": [{\"id\": 1, \"subnet\": \"10.1.0.0/24\",\n" +
-				"\"pools\": [{\"pool\": 5}, {\"pool\": \"10.1.0.20-10.1.0.30\"}, {\"pool\": \"10.1.0.20-10.1.0.30\"}],\n" +
-				"\"reservations\": [{\"ip-address\": 7}, {\"hw-address\": 8, \"ip-address\": \"10.1.0.7\"},\n" +
-				"{\"hw-address\": \"00:00:5e:00:53:01\", \"ip-address\": \"10.1.0.8\", \"hostname\": \"a.example\", \"client-classes\": [\"x\"]}]},\n" +
-				"{\"id\": 2, \"subnet\": \"10.2.0.0/24\", \"option-data\": {}}]}}"))
+			return Kea([]byte("{\"Dhcp4\": {\"valid-lifetime\": 60,\n\"subnet4\": [{\"id\": 1, \"subnet\": \"10.1.0.0/24\",\n"+
+				"\"pools\": [{\"pool\": 5}, {\"pool\": \"10.1.0.20-10.1.0.30\"}, {\"pool\": \"10.1.0.20-10.1.0.30\"}],\n"+
+				"\"reservations\": [{\"ip-address\": 7}, {\"hw-address\": 8, \"ip-address\": \"10.1.0.7\"},\n"+
+				"{\"hw-address\": \"00:00:5e:00:53:01\", \"ip-address\": \"10.1.0.8\", \"hostname\": \"a.example\", \"client-classes\": [\"x\"]}]},\n"+
+				"{\"id\": 2, \"subnet\": \"10.2.0.0/24\", \"option-data\": {}}]}}"), nil)
 		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool has a JSON number, where a string belongs: correct",
 			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
 			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address has a JSON number, where a string belongs: correct",
 			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address has a JSON number, where a string belongs: correct",
 			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, so only its reservations"},
-			[]string{"the domain of names of addresses: an address has the first label alone, in reservation number 3",
-				"the setting client-classes of reservations, in line 5", "the setting valid-lifetime of Dhcp4, in line 1"}},
+			[]string{"classes of reservations (x): the clients of a class are selected by its condition, in reservation number 3",
+				"the domain of names of addresses: an address has the first label alone, in reservation number 3"}},
 		"Kea, wrong kinds": {func() (*Document, error) {
-			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n" +
-				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"))
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n"+
+				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"), nil)
 		}, []string{"!subnet number 1: it has a JSON string, where an object belongs",
 			"!subnet number 2: subnet has a JSON number, where a string",
 			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
 			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
-			[]string{"the option 0 of all subnets"}},
+			[]string{"the option 0: the server sets the option 0 itself, in Dhcp4"}},
 		"NetBox, further members": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},
 				{json.RawMessage(`{"id":7,"prefix":"10.1.0.0/24","vlan":{"vid":5},"site":null,"is_pool":false,"status":{"value":"reserved"}}`)},
@@ -193,10 +193,10 @@ func TestSkippedRows(t *testing.T) {
 func TestRepeatedKeys(t *testing.T) {
 	for want, read := range map[string]func() (*Document, error){
 		"line 3: subnet4 is there in line 2 already: remove one of the two": func() (*Document, error) {
-			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [],\n\"subnet4\": []}}"))
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [],\n\"subnet4\": []}}"), nil)
 		},
-		"line 2: <?include ?> is not read: put the text of the file in its place": func() (*Document, error) {
-			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"))
+		"line 2: the file more.json is not read: put the text of the file in its place": func() (*Document, error) {
+			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"), nil)
 		},
 		"line 1: the column Mask occurs twice: rename or remove one of them": func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,mask,Mask\n10.1.0.0,24,24\n"))

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,9 @@ type statement struct {
 	block []statement
 	// hasBlock reports that the statement has a block, which may be empty.
 	hasBlock bool
+	// quoted reports for each word whether it was in quotation marks. source is the text of the statement without its block.
+	quoted []bool
+	source string
 }
 
 // word returns the word at an index, or an empty text.
@@ -40,6 +44,8 @@ type parser struct {
 	text string
 	at   int
 	line int
+	// from is the position of the last text in quotation marks.
+	from int
 }
 
 // statements parses a configuration file.
@@ -58,6 +64,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 		return nil, false, fmt.Errorf("line %d: blocks are nested more than %d deep", p.line, maxNested)
 	}
 	var now statement
+	start := 0
 	open := 0 // open braces inside the statement, not of a block
 	for {
 		word, quoted, err := p.next()
@@ -65,7 +72,10 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			return nil, false, err
 		}
 		if now.words == nil && !now.hasBlock {
-			now.line = p.line
+			now.line, start = p.line, p.at-len(word)
+			if quoted {
+				start = p.from
+			}
 		}
 		switch {
 		case word == "" && !quoted: // the end of the text
@@ -77,15 +87,19 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			}
 			return all, false, nil
 		case word == ";" && !quoted:
+			if now.source == "" {
+				now.source = p.text[min(start, p.at-1) : p.at-1]
+			}
 			if len(now.words) > 0 || now.hasBlock {
 				all = append(all, now)
 			}
 			now = statement{}
 		case word == "{" && !quoted && now.startsWith("option"): // an option definition: option NAME code 100 = { boolean, text };
-			now.words, open = append(now.words, word), open+1
+			now.words, now.quoted, open = append(now.words, word), append(now.quoted, false), open+1
 		case word == "}" && !quoted && open > 0:
-			now.words, open = append(now.words, word), open-1
+			now.words, now.quoted, open = append(now.words, word), append(now.quoted, false), open-1
 		case word == "{" && !quoted:
+			now.source = p.text[min(start, p.at-1) : p.at-1]
 			if now.block, closed, err = p.block(depth + 1); err != nil {
 				return nil, false, err
 			}
@@ -103,7 +117,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			}
 			return all, true, nil
 		default:
-			now.words = append(now.words, word)
+			now.words, now.quoted = append(now.words, word), append(now.quoted, quoted)
 		}
 	}
 }
@@ -158,13 +172,17 @@ func (p *parser) next() (word string, quoted bool, err error) {
 	}
 	if c == '"' {
 		var b strings.Builder
+		p.from = p.at
 		for p.at++; p.at < len(p.text); p.at++ {
 			switch c := p.text[p.at]; c {
 			case '"':
 				p.at++
 				return b.String(), true, nil
 			case '\\':
-				if p.at+1 < len(p.text) {
+				if octet, n := octal(p.text[p.at+1:]); n > 0 {
+					b.WriteByte(octet)
+					p.at += n
+				} else if p.at+1 < len(p.text) {
 					p.at++
 					b.WriteByte(p.text[p.at])
 				}
@@ -182,4 +200,47 @@ func (p *parser) next() (word string, quoted bool, err error) {
 		p.at++
 	}
 	return p.text[start:p.at], false, nil
+}
+
+// octal returns the octet of an escape sequence of three octal digits, such as 001, and its length. The length is 0 for another text.
+func octal(text string) (octet byte, n int) {
+	if len(text) < 3 {
+		return 0, 0
+	}
+	value, err := strconv.ParseUint(text[:3], 8, 8)
+	if err != nil {
+		return 0, 0
+	}
+	return byte(value), 3
+}
+
+// oneLine returns the source of an expression on one line, without comments.
+func oneLine(source string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(source); i++ {
+		c := source[i]
+		switch {
+		case quoted && c == '\\' && i+1 < len(source):
+			b.WriteByte(c)
+			i++
+			c = source[i]
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '#' || strings.HasPrefix(source[i:], "//")):
+			for i < len(source) && source[i] != '\n' {
+				i++
+			}
+			c = ' '
+		case !quoted && strings.HasPrefix(source[i:], "/*"):
+			if end := strings.Index(source[i:], "*/"); end > 0 {
+				i += end + 1
+			}
+			c = ' '
+		case !quoted && (c == '\n' || c == '\t' || c == '\r'):
+			c = ' '
+		}
+		b.WriteByte(c)
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
 }

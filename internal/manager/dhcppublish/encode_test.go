@@ -106,7 +106,7 @@ var encodings6 = []encoding{
 // definitionsOf reads the definitions of client options: their codes and formats by name.
 func definitionsOf(t *testing.T, file string) map[string][2]string {
 	t.Helper()
-	text, err := os.ReadFile("../serverconfig/options/" + file)
+	text, err := os.ReadFile("../../base/dhcpoption/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}

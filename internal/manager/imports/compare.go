@@ -304,5 +304,10 @@ func equalValues(sent, shown any) bool {
 		}
 		return true
 	}
+	if inner, ok := shown.(map[string]any); ok && len(inner) == 1 { // an identifier in an object of its own, such as uid
+		for _, value := range inner {
+			shown = value
+		}
+	}
 	return sent == shown
 }

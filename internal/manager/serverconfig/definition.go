@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"portolan/internal/base/dhcpoption"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -148,8 +149,8 @@ var definitionFiles = map[string]string{
 	"StartOfAuthorityDefinition":    "soa",
 }
 
-// optionsFiles are the options of the standards and of the servers that Portolan deploys to. The columns are: name, code, format, display
-// name, description, other names.
+// optionsFiles are the options of name servers; those of DHCP servers are in the package dhcpoption. The columns are: name, code, format,
+// display name, description, other names.
 //
 //go:embed options/*.tsv
 var optionsFiles embed.FS
@@ -157,6 +158,9 @@ var optionsFiles embed.FS
 // readDefinitions returns the definitions in a file, and their names in the order of the file.
 func readDefinitions(file string) (names []string, all map[string]Definition, err error) {
 	text, err := optionsFiles.ReadFile("options/" + file + ".tsv")
+	if strings.HasPrefix(file, "dhcp") {
+		text, err = dhcpoption.Files.ReadFile(file + ".tsv")
+	}
 	if err != nil {
 		return nil, nil, err
 	}
