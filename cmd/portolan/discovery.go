@@ -70,7 +70,8 @@ func (c *discoveryRunCommand) Run(s *session) error {
 	if c.JSON {
 		return json.NewEncoder(s.stdout).Encode(r)
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d addresses pinged, %d devices read, %d addresses seen, %d open findings\n", r.Pinged, r.Devices, r.Seen, r.Findings)
+	_, err = fmt.Fprintf(s.stdout, "%d addresses pinged, %d devices read, %d addresses seen, %d open findings\n", r.Pinged, r.Devices,
+		r.Seen, r.Findings)
 	return err
 }
 
@@ -89,7 +90,8 @@ func (c *discoveryRunsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return printRows(s, c.JSON, page, "no runs", "TIME\tSTATE\tPINGED\tDEVICES\tSEEN\tFINDINGS\tMESSAGES", func(text json.RawMessage) (string, error) {
+	const head = "TIME\tSTATE\tPINGED\tDEVICES\tSEEN\tFINDINGS\tMESSAGES"
+	return printRows(s, c.JSON, page, "no runs", head, func(text json.RawMessage) (string, error) {
 		var r reconciliationRun
 		err := json.Unmarshal(text, &r)
 		return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%s", r.CreationDateTime, r.State, r.Pinged, r.Devices, r.Seen, r.Findings,
@@ -143,7 +145,8 @@ func (c *discoveryFindingsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return printRows(s, c.JSON, page, "no findings", "ID\tSTATE\tKIND\tADDRESS\tPLACE\tSINCE\tCHANGE", func(text json.RawMessage) (string, error) {
+	const head = "ID\tSTATE\tKIND\tADDRESS\tPLACE\tSINCE\tCHANGE"
+	return printRows(s, c.JSON, page, "no findings", head, func(text json.RawMessage) (string, error) {
 		var f struct {
 			ID                                                 int64
 			State, Kind, Address, Place, SinceDateTime, Change string
@@ -196,7 +199,8 @@ func (c *decisionFlags) decide(s *session, state string) error {
 	}
 	changes := make([]client.BatchChange, len(ids))
 	for i, id := range ids {
-		changes[i] = client.BatchChange{Method: "PATCH", Path: fmt.Sprintf("reconciliationFindings/%d", id), Body: map[string]string{"state": state}}
+		changes[i] = client.BatchChange{Method: "PATCH", Path: fmt.Sprintf("reconciliationFindings/%d", id),
+			Body: map[string]string{"state": state}}
 	}
 	if _, err := cl.Batch(s.ctx, changes, client.BatchOptions{DryRun: c.DryRun}); err != nil {
 		return err

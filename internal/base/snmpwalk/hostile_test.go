@@ -125,11 +125,13 @@ func TestHostileAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := startFake(t, one.answer)
-			d, err := Read(t.Context(), Target{Address: at, Version: V2c, Communities: []string{"c"}, Timeout: 20 * time.Millisecond, Retries: 1, MaxRows: 50})
+			d, err := Read(t.Context(), Target{Address: at, Version: V2c, Communities: []string{"c"}, Timeout: 20 * time.Millisecond,
+				Retries: 1, MaxRows: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all := strings.Join(d.Problems, "; "); !strings.Contains(all, one.problem) || one.problem == "" && len(d.Neighbours)+len(d.Stations) > 0 {
+			if all := strings.Join(d.Problems, "; "); !strings.Contains(all, one.problem) ||
+				one.problem == "" && len(d.Neighbours)+len(d.Stations) > 0 {
 				t.Errorf("the problems are %q", all)
 			}
 		})
@@ -167,7 +169,8 @@ func TestBulkFallback(t *testing.T) {
 func TestReadStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	at := startFake(t, func(*gosnmp.SnmpPacket) []byte { cancel(); return nil })
-	if _, err := Read(ctx, Target{Address: at, Version: V2c, Communities: []string{"a", "b"}, Timeout: time.Minute}); !errors.Is(err, context.Canceled) {
+	_, err := Read(ctx, Target{Address: at, Version: V2c, Communities: []string{"a", "b"}, Timeout: time.Minute})
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the read ends with %v", err)
 	}
 }

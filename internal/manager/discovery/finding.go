@@ -102,7 +102,8 @@ func (x *ReconciliationFinding) apply(c *resource.Change) error {
 		return err
 	}
 	if x.Kind == kindNoNet {
-		return problem.Conflict("ResourceConflictsWithOther", "state: %s is in no network. Create its network; the next run resolves the finding", a)
+		return problem.Conflict("ResourceConflictsWithOther", "state: %s is in no network. Create its network; the next run "+
+			"resolves the finding", a)
 	}
 	row, err := ipam.AddressAt(c.Tx, x.Network.ID, a)
 	if err != nil && !store.IsNotFound(err) {

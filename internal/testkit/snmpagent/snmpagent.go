@@ -20,7 +20,8 @@ import (
 // rowsVariable is the environment variable that makes the test program answer snmpd with the rows of a file.
 const rowsVariable = "PORTOLAN_TEST_SNMP_ROWS"
 
-// The access data of the agent: the community of versions 1 and 2c, a user with authentication (MD5) and one with encryption too (SHA, AES).
+// The access data of the agent: the community of versions 1 and 2c, a user with authentication (MD5), and one with encryption as well
+// (SHA, AES).
 const (
 	Community                = "harbour"
 	AuthenticatedUser        = "looks"
@@ -29,8 +30,8 @@ const (
 	PrivacyPassphrase        = "privphrase"
 )
 
-// Switch are the rows of a switch with the name quay-switch, two interfaces, neighbours of both address families and a forwarding table with
-// a VLAN.
+// Switch are the rows of a switch with the name quay-switch, two interfaces, neighbours of both address families and a forwarding table
+// with a VLAN.
 const Switch = `.1.3.6.1.2.1.2.2.1.2.1|string|port one
 .1.3.6.1.2.1.2.2.1.2.2|string|port two
 .1.3.6.1.2.1.2.2.1.5.1|gauge|4294967295
@@ -88,7 +89,7 @@ func parseOID(text string) (oid []int) {
 
 // answerRows answers the requests of snmpd on standard input with rows of a file: an object, a type and a value in each line.
 func answerRows(file string) error {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the file of the test
 	if err != nil {
 		return err
 	}
