@@ -37,8 +37,8 @@ const (
 	laneWhole = 3
 )
 
-// maxLive is the maximum number of names in one transaction that are deployed in laneLive. Steps of large work never are: on a slow machine,
-// they are small, and other changes would wait for all of them.
+// maxLive is the maximum number of names in one transaction that are deployed in laneLive. Steps of large work never are: on a slow
+// machine, they are small, and other changes would wait for all of them.
 const maxLive = 200
 
 // liveViews caches the live views, whose changes are deployed automatically, and queues the changes of each transaction.

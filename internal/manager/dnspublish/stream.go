@@ -110,8 +110,8 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after 
 		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.records, &z.since)
 		zones = append(zones, z)
 		return err
-	}, "SELECT z.zone, z.serial, z.hash, z.number, z.records, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE s.server = ?"+
-		" AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
+	}, "SELECT z.zone, z.serial, z.hash, z.number, z.records, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone"+
+		" WHERE s.server = ? AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
 		return err
 	}
 	if !all {
