@@ -141,7 +141,7 @@ func (s *screens) routes() error {
 		for _, route := range [][2]string{{"/ui/space", `document.querySelector("h1").innerText === "Space" && document.querySelector(".grid-body .row")`},
 			{"/ui/networks/" + s.network, `document.querySelector("h1").innerText.includes("/") && document.querySelectorAll(".grid-body .row").length > 10`},
 			{"/ui/names", `document.querySelector("h1").innerText === "Names"`}, {"/ui/transactions", `document.querySelector("h1").innerText === "Changes" && document.querySelector(".grid-body .row")`},
-			{"/", `document.querySelector(".cards")`}} {
+			{"/", `document.querySelector(".overview .card")`}} {
 			if err := to(route[0], route[1]); err != nil {
 				return fmt.Errorf("%s: %w", route[0], err)
 			}

@@ -26,6 +26,8 @@ func (s *stage) shoot(p *browser.Page, name string) {
 		dark  bool
 	}{{"light", 1280, false}, {"dark", 1280, true}, {"phone", 390, false}} {
 		s.ok(p.Size(v.width, 1000, v.dark))
+		s.eval(p, `[...document.querySelectorAll(".toasts button[aria-label]")].forEach(b => b.click())`) // messages would cover the page
+		s.ok(p.Wait(`!document.querySelector(".toasts")?.innerText.trim()`))
 		s.ok(p.AwaitStill())
 		picture, err := p.Shot()
 		s.ok(err)

@@ -322,3 +322,18 @@ func TestShownTables(t *testing.T) {
 	s.ok(p.Text("10.0.0.255/32 · network or broadcast address, not for hosts"))
 	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => b.innerText === "Create here")`))
 }
+
+// TestChangedFieldsTogether reads the changed fields of all visible transactions of single resources with one request.
+func TestChangedFieldsTogether(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"one", "two", "three", "four"} {
+		s.api("PATCH", "/api/v2/networks/"+s.id("networks", "range:'10.0.0.0/24'"), `{"name":"`+name+`"}`)
+	}
+	p := s.open()
+	s.ok(p.Go("/ui/transactions"))
+	s.ok(p.Text("name three → four"))
+	s.ok(p.Text("name one → two"))
+	if got := s.eval(p, `performance.getEntriesByType("resource").filter(e => /embed\(operations\)/.test(decodeURIComponent(e.name))).length`); got != "1" && got != "2" {
+		t.Errorf("%s requests for the changes of all rows", got)
+	}
+}

@@ -163,7 +163,7 @@ func serveFiles(t *testing.T, database, curl string) {
 	}
 	a.becomes("HEALTHY")
 	if state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"TFTP"}`); !regexp.MustCompile(
-		`^1 files, 0 of them changed: 0 bytes to send, 2 removed`).MatchString(message) || state != "COMPLETED" {
+		`^1 file, 0 of them changed: 0 bytes to send, 2 removed`).MatchString(message) || state != "COMPLETED" {
 		t.Errorf("%s %s", state, message)
 	}
 	if got := get("tftp://" + tftp.String() + "/pxe.0"); !strings.Contains(got, "exit status 68") {

@@ -205,3 +205,62 @@ export function useRows<T = Resource>(
     },
   }
 }
+
+/** Calls fn regularly while the page is visible. */
+export function useEvery(ms: number, fn: () => void) {
+  useEffect(() => {
+    const t = setInterval(() => {
+      if (!document.hidden) fn()
+    }, ms)
+    return () => clearInterval(t)
+  }, [ms, fn])
+}
+
+/** Polls while the page is visible. The change feed does not report states of the fleet. */
+export function usePolled<T>(
+  key: string,
+  read: (signal: AbortSignal) => Promise<T>,
+  every: number,
+): { data?: T; problem?: Problem; reload: () => void } {
+  const [state, setState] = useState<{ key: string; data?: T; problem?: Problem }>({ key }),
+    now = useRef(() => {})
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined,
+      abort = new AbortController(),
+      asked = false
+    const ask = () => {
+      clearTimeout(timer)
+      abort.abort()
+      const own = (abort = new AbortController())
+      if (asked) unattended.add(own.signal)
+      asked = true
+      read(own.signal)
+        .then(
+          data => setState({ key, data }),
+          e => {
+            if (!own.signal.aborted)
+              setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e) }))
+          },
+        )
+        .finally(() => {
+          if (!own.signal.aborted) timer = setTimeout(again, every)
+        })
+    }
+    const again = () => {
+      if (document.hidden) timer = setTimeout(again, every)
+      else ask()
+    }
+    now.current = ask
+    ask()
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [key])
+  return { ...(state.key === key ? { data: state.data, problem: state.problem } : {}), reload: () => now.current() }
+}
+
+/** Reads the latest entries for the overview. */
+export function useLast(path: string, parameters: Record<string, string | number>, collections: string[]) {
+  return useData<Page>(path + query(parameters), s => get<Page>(path + query(parameters), { signal: s }), collections)
+}

@@ -1,7 +1,6 @@
 // Figures over time: what the manager answers, and how values are shown.
 import { get, query } from "./api"
-import { useData } from "./data"
-import { useEvery } from "./parts/leases"
+import { useData, useEvery } from "./data"
 
 /** A line of a metric. at are Unix seconds. */
 export interface Line {

@@ -1,4 +1,7 @@
 // Service points as the fleet API returns them.
+import { get, query } from "./api"
+import { usePolled } from "./data"
+
 export interface Application {
   id: string
   name: string
@@ -49,4 +52,13 @@ export function stateOf(p: Point) {
   if (p.status !== "HEALTHY") return p.status
   if (p.connectionStatus === "NOT_CONNECTED") return "NOT_CONNECTED"
   return p.applications.some(isBroken) ? "APPLICATION_UNHEALTHY" : p.status
+}
+
+/** The path of the service points. */
+export const base = "/user/api/v1/fleetInstances"
+
+/** All service points that match a filter. */
+export function useFleet(every = 1500, filter: Record<string, string> = {}) {
+  const path = base + query(filter)
+  return usePolled<Point[]>(path, async signal => (await get<{ data: Point[] }>(path, { signal })).data, every)
 }

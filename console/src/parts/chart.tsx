@@ -67,6 +67,7 @@ function Canvas({
           width: Math.max(200, box.clientWidth),
           height,
           legend: { show: false },
+          hooks: { draw: [u => void (u.ctx.canvas.dataset.drawn = "")] },
           cursor: { drag: { x: false, y: false } },
           scales: {
             x: { range: () => [from, to] },

@@ -1,7 +1,7 @@
 // Leases of DHCP clients: a list that is read again every few seconds, with search and actions, and the history of addresses and clients.
-import { useEffect, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { get, literal, query, type Page, type Resource } from "../api"
-import { useData, useRows, type Rows } from "../data"
+import { useData, useRows, type Rows, useEvery } from "../data"
 import { To } from "../links"
 import { useMay } from "../rights"
 import { setQuery, place } from "../router"
@@ -15,16 +15,6 @@ import { FilterForm, SaveRows } from "./tools"
 
 /** The time between two reads of leases, in milliseconds. Leases are not in the change feed. */
 const leaseInterval = 4000
-
-/** Calls fn regularly while the page is visible. */
-export function useEvery(ms: number, fn: () => void) {
-  useEffect(() => {
-    const t = setInterval(() => {
-      if (!document.hidden) fn()
-    }, ms)
-    return () => clearInterval(t)
-  }, [ms, fn])
-}
 
 /** A client that an address can be reserved for. */
 export interface Client {

@@ -1,11 +1,10 @@
 // The failover partners of a DHCP server: state, contact and clocks, and the declaration that a partner does not run.
 import { useState } from "preact/hooks"
 import { get, type Page, type Resource } from "../api"
-import { useData } from "../data"
+import { useData, useEvery } from "../data"
 import { To } from "../links"
 import { useMay } from "../rights"
 import { Button, number, State, Trouble, When } from "./basics"
-import { useEvery } from "./leases"
 import { Preview } from "./preview"
 
 /** The pairs of a server. Nothing is shown for a server without a partner. */

@@ -1,10 +1,9 @@
 // DHCP ranges as bars with their utilization and forecast.
 import { get, query, type Page } from "../api"
-import { useData } from "../data"
+import { useData, useEvery } from "../data"
 import { To } from "../links"
 import type { IPv4DHCPRange } from "../types"
 import { Empty, Loading, number, Trouble } from "./basics"
-import { useEvery } from "./leases"
 
 /** The utilization of a DHCP range (internal/manager/ipam/utilization.go). */
 export interface Utilization {

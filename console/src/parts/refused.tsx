@@ -1,11 +1,11 @@
 // Clients that a DHCP server refused, with the reason.
 import { get, query, type Page } from "../api"
-import { useData, useRows } from "../data"
+import { useData, useRows, useEvery } from "../data"
 import { To } from "../links"
 import type { RefusedClient, RefusedCount } from "../types"
 import { counted, Empty, Loading, number, Trouble, When } from "./basics"
 import { Grid } from "./grid"
-import { type Client, dragOf, useEvery } from "./leases"
+import { type Client, dragOf } from "./leases"
 import { SaveRows } from "./tools"
 
 const interval = 5000

@@ -1,13 +1,12 @@
 // Backups of the database: schedules, a backup now, downloads, and the rehearsal of a restore.
 import { useState } from "preact/hooks"
 import { call, get, query, url, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useData } from "../data"
+import { problemOf, useData, usePolled } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When } from "../parts/basics"
 import { Delete, Edit } from "../parts/edit"
 import { session } from "../session"
 import { change } from "../work"
-import { usePolled } from "./fleet"
 import { bytes } from "./status"
 
 interface Rehearsal {

@@ -5,6 +5,7 @@ import { problemOf, useData, useResource, useRows } from "../data"
 import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Effect, Operations, shown } from "../parts/preview"
+import { latest, undoable } from "../parts/latest"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { session } from "../session"
@@ -19,9 +20,6 @@ export function Changes() {
     </>
   )
 }
-
-/** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
-const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
 /** The periods of a history: the key, the name and the begin. */
 const periods: [key: string, name: string, begin: (now: Date) => Date][] = [
@@ -93,6 +91,54 @@ const seen = new Map<number, Page<Operation>>()
 /** The largest number of transactions that are kept in memory. */
 const maxSeen = 2000
 
+/** The visible rows that wait for their changes, with the functions that show them. */
+const waiting = new Map<number, { t: Resource; show: (p: Page<Operation>) => void }>()
+let asking: ReturnType<typeof setTimeout> | undefined
+
+/** Keeps the changes of a transaction and shows them. */
+function keep(id: number, p: Page<Operation>, show: (p: Page<Operation>) => void) {
+  if (seen.size >= maxSeen) seen.clear()
+  seen.set(id, p)
+  show(p)
+}
+
+/**
+ * Reads the changes of the waiting rows: one request for the transactions of a single resource, and one for each of the others, which can have
+ * any number of changes. A row without its changes stays as it is.
+ */
+async function askChanges() {
+  const rows = [...waiting.values()],
+    single = rows.filter(r => /^(ADD|UPDATE)_/.test(String(r.t.operation)))
+  waiting.clear()
+  const alone = async (list: typeof rows) => {
+    for (const { t, show } of list)
+      await get<Page<Operation>>(`transactions/${t.id}/operations` + query({ limit: 2, total: true }), {
+        quiet: true,
+      }).then(
+        p => keep(t.id, p, show),
+        () => {},
+      )
+  }
+  const together = async () => {
+    if (single.length < 2) return alone(single)
+    const path =
+      "transactions" +
+      query({
+        filter: `id:in(${single.map(r => r.t.id).join(",")})`,
+        fields: "id,embed(operations)",
+        limit: single.length,
+      })
+    const page = await get<Page>(path, { quiet: true }).catch(() => null)
+    if (!page) return alone(single) // such as too many changes for one answer
+    const found = new Map(page.data.map(t => [t.id, (t._embedded?.operations ?? []) as Operation[]]))
+    for (const { t, show } of single) {
+      const all = found.get(t.id)
+      if (all) keep(t.id, { data: all.slice(0, 2), count: Math.min(all.length, 2), totalCount: all.length }, show)
+    }
+  }
+  await Promise.all([together(), alone(rows.filter(r => !single.includes(r)))])
+}
+
 /** A short form of the changed fields of a transaction, loaded when the row is shown for a moment. */
 function ChangedFields({ t }: { t: Resource }) {
   const [page, setPage] = useState(seen.get(t.id))
@@ -100,23 +146,11 @@ function ChangedFields({ t }: { t: Resource }) {
     const known = seen.get(t.id)
     setPage(known)
     if (known || !t.changedResources) return
-    const abort = new AbortController()
-    const timer = setTimeout(() => {
-      get<Page<Operation>>(`transactions/${t.id}/operations` + query({ limit: 2, total: true }), {
-        signal: abort.signal,
-        quiet: true,
-      }).then(
-        p => {
-          if (seen.size >= maxSeen) seen.clear()
-          seen.set(t.id, p)
-          setPage(p)
-        },
-        () => {}, // the row stays without them
-      )
-    }, 150)
+    waiting.set(t.id, { t, show: setPage })
+    clearTimeout(asking)
+    asking = setTimeout(() => void askChanges(), 150)
     return () => {
-      clearTimeout(timer)
-      abort.abort()
+      waiting.delete(t.id)
     }
   }, [t.id])
   if (!page) return null
@@ -278,11 +312,6 @@ export function History({ path: own, filtered }: { path: string; filtered?: bool
   )
 }
 
-/** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
-function undoable(t: Resource): boolean {
-  return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
-}
-
 /** The undo dialog of a transaction: its preview, or the reason why it is not possible. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
   const body = { transactionType: "UNDO", transactionId: t.id },
@@ -435,44 +464,6 @@ export function Transaction({ id }: { id: string }) {
         </p>
       )}
       {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}
-    </>
-  )
-}
-
-/** A short list of the latest changes of a resource. */
-export function LastChanges({ path }: { path: string }) {
-  const url = path + query({ orderBy: latest(path), limit: 8 })
-  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]),
-    [undoing, setUndoing] = useState<Resource | null>(null)
-  if (!data)
-    return problem ? (
-      <p class="muted">
-        {problem.status === 403 ? "You do not have permission to view the history." : problem.message}
-      </p>
-    ) : (
-      <Loading />
-    )
-  if (!data.data.length)
-    return <p class="muted">{session.value?.administrator ? "No changes yet." : "No changes visible to you."}</p>
-  return (
-    <>
-      <ul class="plain-list history">
-        {data.data.map(t => (
-          <li key={t.id}>
-            <When at={t.creationDateTime} />
-            <span>
-              <a href={"/ui/transactions/" + t.id}>{t.description}</a>{" "}
-              <span class="muted">{t.principal ?? "the manager"}</span>
-            </span>
-            {!t.revertingTransaction && undoable(t) && (
-              <button class="small" aria-label={"Undo: " + t.description} onClick={() => setUndoing(t)}>
-                Undo
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
-      {undoing && <Undo t={undoing} close={() => setUndoing(null)} done={reload} />}
     </>
   )
 }

@@ -1,10 +1,10 @@
 // DHCP: ranges with utilization and thresholds, reservations, leases, and client options.
-import { useData, useRows } from "../data"
+import { useData, useRows, useEvery } from "../data"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { Grid, ListGrid } from "../parts/grid"
-import { Leases, Spans, useEvery } from "../parts/leases"
+import { Leases, Spans } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
 import { RowTools, SaveRows } from "../parts/tools"

@@ -1,8 +1,8 @@
 // The fleet: service points, their applications, enrolment and rollouts.
-import { useEffect, useRef, useState } from "preact/hooks"
-import { call, get, query, unattended, type Problem } from "../api"
-import { problemOf } from "../data"
-import { isBroken, stateOf, type Application, type Point } from "../fleet"
+import { useState } from "preact/hooks"
+import { call, get, type Problem } from "../api"
+import { problemOf, usePolled } from "../data"
+import { base, isBroken, stateOf, useFleet, type Application, type Point } from "../fleet"
 import { session } from "../session"
 import { Icon } from "../icons"
 import {
@@ -26,58 +26,6 @@ import { ListGrid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
-
-const base = "/user/api/v1/fleetInstances"
-
-/** Polls while the page is visible. The change feed does not report states of the fleet. */
-export function usePolled<T>(
-  key: string,
-  read: (signal: AbortSignal) => Promise<T>,
-  every: number,
-): { data?: T; problem?: Problem; reload: () => void } {
-  const [state, setState] = useState<{ key: string; data?: T; problem?: Problem }>({ key }),
-    now = useRef(() => {})
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined,
-      abort = new AbortController(),
-      asked = false
-    const ask = () => {
-      clearTimeout(timer)
-      abort.abort()
-      const own = (abort = new AbortController())
-      if (asked) unattended.add(own.signal)
-      asked = true
-      read(own.signal)
-        .then(
-          data => setState({ key, data }),
-          e => {
-            if (!own.signal.aborted)
-              setState(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e) }))
-          },
-        )
-        .finally(() => {
-          if (!own.signal.aborted) timer = setTimeout(again, every)
-        })
-    }
-    const again = () => {
-      if (document.hidden) timer = setTimeout(again, every)
-      else ask()
-    }
-    now.current = ask
-    ask()
-    return () => {
-      clearTimeout(timer)
-      abort.abort()
-    }
-  }, [key])
-  return { ...(state.key === key ? { data: state.data, problem: state.problem } : {}), reload: () => now.current() }
-}
-
-/** All service points that match a filter. */
-export function useFleet(every = 1500, filter: Record<string, string> = {}) {
-  const path = base + query(filter)
-  return usePolled<Point[]>(path, async signal => (await get<{ data: Point[] }>(path, { signal })).data, every)
-}
 
 /** Returns the filter for a typed text: a label, such as site=oslo, or a part of the name. */
 function fleetFilter(find: string): Record<string, string> {

@@ -1,6 +1,6 @@
 // Generic pages for every collection and resource of the API, built from the schema.
 import { useState } from "preact/hooks"
-import { get, query, type Page, type Resource } from "../api"
+import { get, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
@@ -659,9 +659,4 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
       )}
     </>
   )
-}
-
-/** Reads the latest entries for the overview. */
-export function useLast(path: string, parameters: Record<string, string | number>, collections: string[]) {
-  return useData<Page>(path + query(parameters), s => get<Page>(path + query(parameters), { signal: s }), collections)
 }

@@ -7,7 +7,7 @@ import { UsersAndRights } from "./access"
 import { APIDocs } from "./apidocs"
 import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
-import { Changes, Transaction } from "./changes"
+import { Changes, Transaction, Undo } from "./changes"
 import { DHCP } from "./dhcp"
 import { Discovery } from "./discovery"
 import { Find } from "./find"
@@ -24,7 +24,7 @@ import { StatusPage } from "./status"
 import { Tokens } from "./tokens"
 import { VLANs } from "./vlans"
 
-export { APIDocs }
+export { APIDocs, Undo }
 
 /** Shown instead of a page that the user cannot use. */
 function NoAccess({ why }: { why: string }) {

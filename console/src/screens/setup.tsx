@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { call, get, literal, query, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useData } from "../data"
+import { problemOf, useData, usePolled } from "../data"
 import { stateOf, type Point } from "../fleet"
 import { Icon } from "../icons"
 import { To } from "../links"
@@ -14,7 +14,7 @@ import { AgentCommand, type Key } from "../parts/point"
 import { place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { change } from "../work"
-import { useFleet, usePolled } from "./fleet"
+import { useFleet } from "../fleet"
 
 const application = "dns-authoritative-service"
 

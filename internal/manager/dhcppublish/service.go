@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
@@ -114,7 +115,8 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 			}
 		}
 	}
-	p.Summary = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations)
+	p.Summary = fmt.Sprintf("%s with %s and %s", plural.Of(len(c.networks), "network"), plural.Of(pools, "range"),
+		plural.Of(reservations, "reservation"))
 	p.Commit = func(tx *store.Tx, serves string) (int64, error) {
 		return commitUnits(tx, row.Configuration, server, revision, there, serves, before, after)
 	}

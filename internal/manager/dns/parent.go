@@ -22,6 +22,9 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 	if f := t.ByName["absoluteName"]; within.Collection == "views" && f != nil && f.ReadOnly && members["absoluteName"] == nil {
 		return within, nil
 	}
+	if isWithoutWholeName(t, members) {
+		return placeInView(c.Tx, t, within, members)
+	}
 	name, err := readAbsoluteName(members)
 	if err != nil {
 		return nil, err
@@ -65,6 +68,31 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.Describe(within.ID, within.Name))
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s matches zones of several views: choose one with the column view.name", name)
+}
+
+// isWithoutWholeName reports whether a new zone belongs in a view by its name: its type has no absolute name, or only its name is given.
+func isWithoutWholeName(t *schema.Type, members map[string]json.RawMessage) bool {
+	f := t.ByName["absoluteName"]
+	return t.Collection == "zones" && (f == nil || members["absoluteName"] == nil && members["name"] != nil)
+}
+
+// placeInView returns the view that a new zone without an absolute name is created in. In a configuration it must be the only one, or the
+// one that the members name.
+func placeInView(tx *store.Tx, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
+	if members["absoluteName"] != nil && t.ByName["absoluteName"] == nil { // the same refusal as anywhere else
+		return within, nil
+	}
+	views, err := candidateViews(tx, within, members)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(views) == 1:
+		return views[0], nil
+	case len(views) == 0:
+		return nil, problem.Conflict("ZoneNotFound", "view: %s has no view for the %s", problem.About(within.ID, within.Name), t.Name)
+	}
+	return nil, problem.Field("MissingRequiredField", "view", "%s has several views: choose one with the column view.name",
+		problem.About(within.ID, within.Name))
 }
 
 // nameZoneTypes are the types of zones that can contain the name of a new resource.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
@@ -420,9 +421,10 @@ func (o *outcome) summary() string {
 		removed += len(c.removed)
 		added += len(c.added)
 	}
-	text := fmt.Sprintf("%d zones, %d of them changed: %d records added, %d removed", o.zones, len(o.all), added, removed)
+	text := fmt.Sprintf("%s, %d of them changed: %s added, %d removed", plural.Of(o.zones, "zone"), len(o.all),
+		plural.Of(added, "record"), removed)
 	if o.checked {
-		text = fmt.Sprintf("%d zones were checked", o.zones)
+		text = plural.Of(o.zones, "zone") + plural.Verb(o.zones, " was", " were") + " checked"
 	}
 	if o.text != "" {
 		text = o.text

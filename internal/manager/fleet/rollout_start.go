@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/checkin"
@@ -35,8 +36,8 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if err := addHistory(tx, "ADD_ROLLOUT", "Started the rollout %s of %s: its filter matches %d service points", id, p.Version,
-			len(candidates)); err != nil {
+		if err := addHistory(tx, "ADD_ROLLOUT", "Started the rollout %s of %s: its filter matches %s", id, p.Version,
+			plural.Of(len(candidates), "service point")); err != nil {
 			return err
 		}
 		rows, err := memberRows(tx, candidates, id, &p)

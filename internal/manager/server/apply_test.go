@@ -345,3 +345,21 @@ func TestApplySkipsHalfDone(t *testing.T) {
 	}
 	m.Verify()
 }
+
+// TestApplyZonesByName creates zones in a view by their names alone, also of types without an absolute name.
+func TestApplyZonesByName(t *testing.T) {
+	m := startManager(t)
+	configuration, view, _, _, _ := m.Basics()
+	in := `{"into":"views/` + view + `","action":"CREATE","resources":[`
+	m.Refused(400, "MissingRequiredField", "responsePolicyZoneType", "POST", "/api/v2/apply", in+`{"type":"ResponsePolicyZone","name":"rpz"}]}`)
+	for _, zone := range []string{`{"type":"ResponsePolicyZone","name":"rpz","responsePolicyZoneType":"FEED","feedCategories":["ads"]}`, `{"type":"Zone","name":"lab"}`} {
+		m.Want(200, "POST", "/api/v2/apply", in+zone+`]}`)
+	}
+	if r := m.Want(200, "GET", "/api/v2/views/"+view+"/zones?"+filter("name:'lab'"), ""); r.Text("data.0.absoluteName") != "lab" {
+		t.Errorf("the zone is %s", r.Body)
+	}
+	m.ID("/api/v2/configurations/"+configuration+"/views", `{"type":"View","name":"second"}`)
+	in = strings.Replace(in, "views/"+view, "configurations/"+configuration, 1)
+	m.Refused(400, "MissingRequiredField", "several views", "POST", "/api/v2/apply", in+`{"type":"Zone","name":"two"}]}`)
+	m.Want(200, "POST", "/api/v2/apply", in+`{"type":"Zone","name":"two","view":{"name":"second"}}]}`)
+}

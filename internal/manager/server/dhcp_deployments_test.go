@@ -141,7 +141,7 @@ func TestDHCPDeployment(t *testing.T) {
 	}
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv4RawOption","name":"raw","value":"option ntp-servers 10.0.0.7, 10.0.0.8; max-lease-time 7200; authoritative;"}`)
 	message := p.deploys()
-	if !strings.Contains(message, "1 networks with 1 ranges and 1 reservations") {
+	if !strings.Contains(message, "1 network with 1 range and 1 reservation") {
 		t.Errorf("the message is %s", message)
 	}
 	unit := dhcpdata.NetworkUnit(int64Of(t, p.network))

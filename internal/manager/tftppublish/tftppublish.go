@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -178,7 +179,8 @@ func (o *prepared) describe() (message string, warnings []string) {
 	if o.groups == 0 {
 		warnings = append(warnings, "the server has no TFTP role: it serves no files")
 	}
-	return fmt.Sprintf("%d files, %d of them changed: %d bytes to send, %d removed", len(o.files.Files), o.added, o.sent, o.removed), warnings
+	return fmt.Sprintf("%s, %d of them changed: %d bytes to send, %d removed", plural.Of(len(o.files.Files), "file"),
+		o.added, o.sent, o.removed), warnings
 }
 
 // publish stores the tree. A tree that is stored already gets a new revision only if the service point serves a revision that this database

@@ -1,0 +1,64 @@
+// The latest changes of a resource, as a short list.
+import { signal } from "@preact/signals"
+import { useState } from "preact/hooks"
+import { get, query, type Page, type Resource } from "../api"
+import { useData } from "../data"
+import { session } from "../session"
+import { Loading, When } from "./basics"
+
+/** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
+export const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
+
+/** The dialog that undoes a change. It is loaded with the other screens when it is first used. */
+const undo = signal<typeof import("../screens/more").Undo | undefined>(undefined)
+
+/** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
+export function undoable(t: Resource): boolean {
+  return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
+}
+
+/** A short list of the latest changes of a resource. */
+export function LastChanges({ path }: { path: string }) {
+  const url = path + query({ orderBy: latest(path), limit: 8 })
+  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]),
+    [undoing, setUndoing] = useState<Resource | null>(null)
+  if (!data)
+    return problem ? (
+      <p class="muted">
+        {problem.status === 403 ? "You do not have permission to view the history." : problem.message}
+      </p>
+    ) : (
+      <Loading />
+    )
+  if (!data.data.length)
+    return <p class="muted">{session.value?.administrator ? "No changes yet." : "No changes visible to you."}</p>
+  const Undo = undo.value
+  return (
+    <>
+      <ul class="plain-list history">
+        {data.data.map(t => (
+          <li key={t.id}>
+            <When at={t.creationDateTime} />
+            <span>
+              <a href={"/ui/transactions/" + t.id}>{t.description}</a>{" "}
+              <span class="muted">{t.principal ?? "the manager"}</span>
+            </span>
+            {!t.revertingTransaction && undoable(t) && (
+              <button
+                class="small"
+                aria-label={"Undo: " + t.description}
+                onClick={() => {
+                  setUndoing(t)
+                  void import("../screens/more").then(m => (undo.value = m.Undo))
+                }}
+              >
+                Undo
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {undoing && Undo && <Undo t={undoing} close={() => setUndoing(null)} done={reload} />}
+    </>
+  )
+}
