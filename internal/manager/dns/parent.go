@@ -89,10 +89,10 @@ func placeInView(tx *store.Tx, t *schema.Type, within *store.Resource, members m
 	case len(views) == 1:
 		return views[0], nil
 	case len(views) == 0:
-		return nil, problem.Conflict("ZoneNotFound", "view: %s has no view for the %s", problem.About(within.ID, within.Name), t.Name)
+		return nil, problem.Conflict("ZoneNotFound", "view: %s has no view for the %s", problem.Describe(within.ID, within.Name), t.Name)
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s has several views: choose one with the column view.name",
-		problem.About(within.ID, within.Name))
+		problem.Describe(within.ID, within.Name))
 }
 
 // nameZoneTypes are the types of zones that can contain the name of a new resource.
