@@ -112,7 +112,7 @@ const maxIncluded = 10
 // included replaces include statements by the statements of their files. A file that is not there is skipped with a line.
 func (d *dhcpd) included(all []statement, depth int) (whole []statement) {
 	for _, s := range all {
-		if !s.is("include") {
+		if !s.startsWith("include") {
 			s.block = d.included(s.block, depth)
 			whole = append(whole, s)
 			continue
@@ -145,7 +145,7 @@ func (s statement) place() string {
 
 // mentions reports whether a statement with a first word is in the blocks.
 func mentions(all []statement, word string) bool {
-	return slices.ContainsFunc(all, func(s statement) bool { return s.is(word) || mentions(s.block, word) })
+	return slices.ContainsFunc(all, func(s statement) bool { return s.startsWith(word) || mentions(s.block, word) })
 }
 
 // block reads statements. Routers of the block apply to the subnets in it that do not set their own.
@@ -164,35 +164,35 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 		var err error
 		d.at = s.place()
 		switch {
-		case s.is("shared-network"):
+		case s.startsWith("shared-network"):
 			inner := at.inside("shared-network")
 			inner.shared = s.word(1)
 			err = d.block(s.block, inner)
-		case s.is("group"):
+		case s.startsWith("group"):
 			err = d.block(s.block, at.inside("group"))
-		case s.is("pool"), s.is("pool6"):
+		case s.startsWith("pool"), s.startsWith("pool6"):
 			err = d.pool(s, at, netip.Prefix{})
-		case s.is("class"):
+		case s.startsWith("class"):
 			d.class(s, at)
-		case s.is("subclass"):
+		case s.startsWith("subclass"):
 			d.subclass(s, at)
-		case s.is("subnet"):
+		case s.startsWith("subnet"):
 			if err = d.subnet(s, at); err != nil {
 				d.hosts(s, at)
 			}
-		case s.is("subnet6"):
+		case s.startsWith("subnet6"):
 			if err = d.subnet6(s, at); err != nil {
 				d.hosts(s, at)
 			}
-		case s.is("host"):
+		case s.startsWith("host"):
 			d.host(s, at)
-		case s.is("range"), s.is("range6"):
+		case s.startsWith("range"), s.startsWith("range6"):
 			d.ranges = append(d.ranges, rangeStatement{s, at})
-		case s.is("prefix6"):
+		case s.startsWith("prefix6"):
 			d.omit("%s", noPrefixes)
-		case s.is("if"):
+		case s.startsWith("if"):
 			d.conditional(chainOf(rest[i:]), at)
-		case s.is("elsif"), s.is("else"): // read with their if
+		case s.startsWith("elsif"), s.startsWith("else"): // read with their if
 		default:
 			d.other(s)
 		}
@@ -205,7 +205,7 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 func (s statement) describes() bool {
 	return slices.ContainsFunc(s.block, func(one statement) bool {
 		return one.describes() || slices.ContainsFunc([]string{"host", "subnet", "subnet6", "range", "range6"},
-			func(word string) bool { return one.is(word) })
+			func(word string) bool { return one.startsWith(word) })
 	})
 }
 
@@ -214,7 +214,7 @@ func (s statement) describes() bool {
 func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 	found := false
 	for _, s := range all {
-		if !s.is("option", "routers") {
+		if !s.startsWith("option", "routers") {
 			continue
 		}
 		if found {
@@ -232,9 +232,9 @@ func (d *dhcpd) hosts(s statement, at *dhcpdScope) {
 	for _, one := range s.block {
 		d.at = one.place()
 		switch {
-		case one.is("host"):
+		case one.startsWith("host"):
 			d.host(one, at)
-		case one.is("range"), one.is("range6"):
+		case one.startsWith("range"), one.startsWith("range6"):
 			d.skip("its subnet is not imported: correct the subnet")
 		case one.hasBlock:
 			d.hosts(one, at)
@@ -258,7 +258,7 @@ func (d *dhcpd) skipStatement(s statement, err error) {
 func (d *dhcpd) subnet(s statement, at *dhcpdScope) error {
 	a, err := netip.ParseAddr(s.word(1))
 	mask := net.ParseIP(s.word(3)).To4()
-	if err != nil || !a.Is4() || mask == nil || !s.is("subnet", s.word(1), "netmask") {
+	if err != nil || !a.Is4() || mask == nil || !s.startsWith("subnet", s.word(1), "netmask") {
 		return fmt.Errorf("line %d: a subnet is written as subnet ADDRESS netmask MASK", s.line)
 	}
 	bits, _ := net.IPMask(mask).Size()
@@ -300,9 +300,9 @@ func (d *dhcpd) within(s statement, p netip.Prefix, above *dhcpdScope) error {
 	for _, one := range rest {
 		d.at = one.place()
 		switch {
-		case one.is("pool"), one.is("pool6"):
+		case one.startsWith("pool"), one.startsWith("pool6"):
 			d.skipStatement(one, d.pool(one, at, p))
-		case one.is("range"), one.is("range6"):
+		case one.startsWith("range"), one.startsWith("range6"):
 			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
 			d.skipStatement(one, d.span(one, p, at))
 		default:
@@ -353,9 +353,9 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 	for _, one := range rest {
 		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
 		switch {
-		case (one.is("range") || one.is("range6")) && p.IsValid():
+		case (one.startsWith("range") || one.startsWith("range6")) && p.IsValid():
 			d.skipStatement(one, d.span(one, p, at))
-		case one.is("failover", "peer"):
+		case one.startsWith("failover", "peer"):
 			d.peers[one.word(2)] = true
 		default:
 			others = append(others, one)
@@ -384,7 +384,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix, at *dhcpdScope) error {
 		if err != nil {
 			return fmt.Errorf("line %d: the range %s is not a prefix", s.line, words[0])
 		}
-		words = []string{part.Masked().Addr().String(), last(part).String()}
+		words = []string{part.Masked().Addr().String(), lastAddress(part).String()}
 	}
 	if len(words) == 1 {
 		words = append(words, words[0])

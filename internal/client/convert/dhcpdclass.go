@@ -44,25 +44,25 @@ func (d *dhcpd) class(s statement, above *dhcpdScope) {
 	for _, one := range s.block {
 		d.at = one.place()
 		switch {
-		case one.is("match", "if"):
+		case one.startsWith("match", "if"):
 			condition, err := d.expression(strings.TrimSpace(oneLine(one.source)[len("match if"):]))
 			if err != nil {
 				d.leave("the class %s: %v", at.class.name, err)
 				return
 			}
 			match, at.class.condition = "if "+condition, condition
-		case one.is("match"):
+		case one.startsWith("match"):
 			var err error
 			if match, err = d.expression(strings.TrimSpace(oneLine(one.source)[len("match"):])); err != nil {
 				d.leave("the class %s: %v", at.class.name, err)
 				return
 			}
-		case one.is("lease", "limit"):
+		case one.startsWith("lease", "limit"):
 			d.number(at, "dhcp-class-lease-limit", one.word(2))
-		case one.is("spawn"):
+		case one.startsWith("spawn"):
 			d.leave("the class %s: classes are not created at run time", at.class.name)
 			return
-		case one.is("if"), one.is("elsif"), one.is("else"):
+		case one.startsWith("if"), one.startsWith("elsif"), one.startsWith("else"):
 			rest = append(rest, one)
 		case !d.setting(one, at):
 			d.other(one)
@@ -75,7 +75,7 @@ func (d *dhcpd) class(s statement, above *dhcpdScope) {
 		return
 	}
 	for i, one := range rest { // classes of conditions precede the class, whose options they replace
-		if d.at = one.place(); one.is("if") {
+		if d.at = one.place(); one.startsWith("if") {
 			d.conditional(chainOf(rest[i:]), at)
 		}
 	}
@@ -112,7 +112,7 @@ func (d *dhcpd) subclass(s statement, above *dhcpdScope) {
 // chainOf returns an if statement with the elsif and else statements that follow it.
 func chainOf(all []statement) []statement {
 	n := 1
-	for n < len(all) && (all[n].is("elsif") || all[n].is("else")) {
+	for n < len(all) && (all[n].startsWith("elsif") || all[n].startsWith("else")) {
 		n++
 	}
 	return all[:n]
@@ -136,7 +136,7 @@ func (d *dhcpd) conditional(chain []statement, at *dhcpdScope) {
 		source := oneLine(s.source)
 		words := strings.Fields(source)
 		condition := strings.TrimSpace(strings.TrimPrefix(source, words[0]))
-		if s.is("else", "if") {
+		if s.startsWith("else", "if") {
 			condition = strings.TrimSpace(strings.TrimPrefix(condition, words[1]))
 		}
 		if s.describes() {
@@ -190,7 +190,7 @@ func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 	var rest []statement
 	for _, one := range s.block {
 		switch d.at = one.place(); {
-		case one.is("if"), one.is("elsif"), one.is("else"):
+		case one.startsWith("if"), one.startsWith("elsif"), one.startsWith("else"):
 			rest = append(rest, one)
 		case !d.setting(one, inner):
 			d.other(one)
@@ -207,7 +207,7 @@ func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 		return
 	}
 	for i, one := range rest {
-		if d.at = one.place(); one.is("if") {
+		if d.at = one.place(); one.startsWith("if") {
 			nested := &dhcpdScope{kind: "if", above: at, own: &settings{}, subs: map[string]map[int][]byte{}, class: &dhcpdClass{
 				name: d.conditionName(scope), condition: both(d.outer(scope), condition)}}
 			d.conditional(chainOf(rest[i:]), nested)

@@ -19,29 +19,29 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 		row := d.at
 		d.at = one.place()
 		switch {
-		case one.is("hardware", "ethernet") && of.mac != "":
+		case one.startsWith("hardware", "ethernet") && of.mac != "":
 			d.at = row
 			d.skip("it has the hardware addresses %s and %s: make two hosts of it", of.mac, one.word(2))
 			return
-		case one.is("hardware", "ethernet"):
+		case one.startsWith("hardware", "ethernet"):
 			of.mac = one.word(2)
-		case one.is("hardware"):
+		case one.startsWith("hardware"):
 			d.leave("hardware addresses of the type %s", one.word(1))
-		case one.is("fixed-address"), one.is("fixed-address6"):
+		case one.startsWith("fixed-address"), one.startsWith("fixed-address6"):
 			addresses = append(addresses, one.words[1:]...)
-		case one.is("host-identifier", "option", "dhcp6.client-id"):
+		case one.startsWith("host-identifier", "option", "dhcp6.client-id"):
 			of.duid = one.word(3)
-		case one.is("option", "dhcp6.client-id"):
+		case one.startsWith("option", "dhcp6.client-id"):
 			of.duid = one.word(2)
-		case one.is("option", "dhcp-client-identifier"), one.is("host-identifier", "option", "dhcp-client-identifier"):
+		case one.startsWith("option", "dhcp-client-identifier"), one.startsWith("host-identifier", "option", "dhcp-client-identifier"):
 			last := len(one.words) - 1
 			of.id = identifierOf(valueWord{one.words[last], one.quoted[last]})
-		case one.is("host-identifier"):
+		case one.startsWith("host-identifier"):
 			d.leave("the statement %s: an address is reserved for a hardware address or a client identifier", strings.Join(one.words[:min(3,
 				len(one.words))], " "))
-		case one.is("fixed-prefix6"):
+		case one.startsWith("fixed-prefix6"):
 			d.leave("the statement fixed-prefix6: %s", noPrefixes)
-		case one.is("option", "host-name") && len(one.words) == 3:
+		case one.startsWith("option", "host-name") && len(one.words) == 3:
 			name = one.word(2)
 			d.setting(one, at)
 		case !d.setting(one, at):
@@ -113,7 +113,7 @@ func identifierOf(word valueWord) string {
 func mentionsKnown(all []statement) bool {
 	return slices.ContainsFunc(all, func(s statement) bool {
 		text := strings.ToLower(strings.ReplaceAll(strings.Join(s.words, " "), "-", " "))
-		return !s.hasBlock && (s.is("allow") || s.is("deny") || s.is("ignore")) && (strings.HasSuffix(text, " known clients") ||
+		return !s.hasBlock && (s.startsWith("allow") || s.startsWith("deny") || s.startsWith("ignore")) && (strings.HasSuffix(text, " known clients") ||
 			strings.HasSuffix(text, " unknown clients")) || mentionsKnown(s.block)
 	})
 }
@@ -173,12 +173,12 @@ func (d *dhcpd) peer(s statement, at *dhcpdScope) {
 	for _, one := range s.block {
 		d.at = one.place()
 		switch {
-		case one.is("primary"), one.is("secondary"), one.is("address"), one.is("port"), one.is("peer"):
-		case one.is("mclt"), one.is("max-response-delay"), one.is("max-unacked-updates"):
+		case one.startsWith("primary"), one.startsWith("secondary"), one.startsWith("address"), one.startsWith("port"), one.startsWith("peer"):
+		case one.startsWith("mclt"), one.startsWith("max-response-delay"), one.startsWith("max-unacked-updates"):
 			d.number(at, one.word(0), one.word(1))
-		case one.is("split"):
+		case one.startsWith("split"):
 			d.number(at, "load-balance-split", one.word(1))
-		case one.is("load", "balance", "max", "seconds"):
+		case one.startsWith("load", "balance", "max", "seconds"):
 			d.number(at, "load-balance-override", one.word(4))
 		default:
 			d.leave("the statement %s of a failover peer: Portolan has no such setting", one.word(0))
@@ -239,11 +239,11 @@ func (d *dhcpd) updates() {
 		}
 		for _, one := range s.block {
 			switch {
-			case one.is("primary"), one.is("primary6"):
+			case one.startsWith("primary"), one.startsWith("primary6"):
 				r["primaryDnsServerAddress"] = one.word(1)
-			case one.is("secondary"):
+			case one.startsWith("secondary"):
 				r["secondaryDnsServerAddress"] = one.word(1)
-			case one.is("key"):
+			case one.startsWith("key"):
 				r["dynamicUpdateSigningKeyType"], r["dynamicUpdateSigningKey"] = "TSIG", "signingKeys/"+one.word(1)
 				d.key(one.word(1), used)
 			default:
@@ -276,9 +276,9 @@ func (d *dhcpd) key(name string, used map[string]bool) {
 	algorithm, secret := "", ""
 	for _, one := range s.block {
 		switch {
-		case one.is("algorithm"):
+		case one.startsWith("algorithm"):
 			algorithm = strings.ToLower(strings.TrimSuffix(one.word(1), "."))
-		case one.is("secret"):
+		case one.startsWith("secret"):
 			secret = one.word(1)
 		}
 	}

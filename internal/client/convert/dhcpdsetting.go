@@ -60,10 +60,10 @@ const processOnly = "a setting of the process of the old server"
 func (d *dhcpd) other(s statement) {
 	reason, known := otherReasons[strings.ToLower(s.word(0))]
 	switch {
-	case s.is("key"), s.is("zone"), s.is("failover"): // read in another place
+	case s.startsWith("key"), s.startsWith("zone"), s.startsWith("failover"): // read in another place
 	case s.describes():
 		d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
-	case s.is("option", "space"): // read by define
+	case s.startsWith("option", "space"): // read by define
 	case known:
 		d.leave("the statement %s: %s", s.word(0), reason)
 	default:
@@ -75,11 +75,11 @@ func (d *dhcpd) other(s statement) {
 func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 	if s.hasBlock {
 		switch {
-		case s.is("key"):
+		case s.startsWith("key"):
 			d.keys[s.word(1)] = s
-		case s.is("zone"):
+		case s.startsWith("zone"):
 			d.zones = append(d.zones, s)
-		case s.is("failover", "peer"):
+		case s.startsWith("failover", "peer"):
 			d.peer(s, at)
 		default:
 			return false
@@ -95,7 +95,7 @@ func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 		d.put(at, first, true)
 		return true
 	case "not":
-		if s.is("not", "authoritative") {
+		if s.startsWith("not", "authoritative") {
 			d.put(at, "authoritative", false)
 			return true
 		}
@@ -282,11 +282,11 @@ func (d *dhcpd) define(all []statement) {
 		switch {
 		case s.hasBlock:
 			d.define(s.block)
-		case s.is("option", "space"):
+		case s.startsWith("option", "space"):
 			if d.spaces[strings.ToLower(s.word(2))] == nil {
 				d.spaces[strings.ToLower(s.word(2))] = map[string]subOption{}
 			}
-		case s.is("option") && strings.EqualFold(s.word(2), "code"):
+		case s.startsWith("option") && strings.EqualFold(s.word(2), "code"):
 			d.at = s.place()
 			d.definition(s)
 		}

@@ -282,7 +282,7 @@ func (k *kea) pool(pool keaPool, p netip.Prefix) {
 			k.skip("it is not a range: correct the pool")
 			return
 		}
-		low, high = part.Masked().Addr().String(), last(part).String()
+		low, high = part.Masked().Addr().String(), lastAddress(part).String()
 	}
 	own := k.settings(&pool.keaLevel)
 	text, err := k.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p)
@@ -294,8 +294,8 @@ func (k *kea) pool(pool keaPool, p netip.Prefix) {
 	k.emit("ranges/"+text, own, k.v6)
 }
 
-// last returns the last address of a prefix.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress returns the last address of a prefix.
+func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 0x80 >> (i % 8)

@@ -16,7 +16,7 @@ import (
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a) && !edge(p, a)
+		return err == nil && p.Contains(a) && !isEdge(p, a)
 	}
 	if len(own) == 0 {
 		if i := slices.IndexFunc(around, in); i >= 0 {
@@ -47,11 +47,11 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) (text s
 	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
 		return "", fmt.Errorf("line %d: %s to %s is not a range of %v", line, low, high, p)
 	}
-	if edge(p, from) && from != to {
+	if isEdge(p, from) && from != to {
 		d.leave("%v of a pool, which no host of %v has", from, p)
 		from = from.Next()
 	}
-	if edge(p, to) && from != to {
+	if isEdge(p, to) && from != to {
 		d.leave("%v of a pool, which no host of %v has", to, p)
 		to = to.Prev()
 	}

@@ -107,6 +107,9 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	if many := s.findMany(path); many != nil {
 		return s.compareMany(many, n)
 	}
+	if compare := s.condition(path); compare != nil {
+		return compare(n)
+	}
 	if f == nil || !f.Filterable() {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
@@ -329,11 +332,9 @@ func (s Scope) compareNested(f *schema.Field, n *schema.Node, path []string) (st
 
 // compareReference compares a member of a reference's target: location.id, location.name, location.country.
 func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) (store.Expr, error) {
-	column := f.Column
-	if column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // references of rows from other sources are in no table
-		if column = f.FilterColumn; column == "" {
-			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
-		}
+	column, ok := s.referenceColumn(f)
+	if !ok {
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	through := store.Through{Ref: f.Name}
 	if column != "" {
@@ -441,11 +442,6 @@ func (s Scope) allNamed(name string) bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || !f.DNS })
 }
 
-// spaceless reports whether no resource of the scope has space.
-func (s Scope) spaceless() bool {
-	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
-}
-
 // userIndexed reports whether the user-defined field at a path has an index in each collection of the scope.
 func (s Scope) userIndexed(path []string) bool {
 	if s.api.UserFields == nil || !isUserDefined(path) {
@@ -474,8 +470,10 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		return store.Field{}, false
 	case f.Kind == schema.Reference && len(path) == 2 && (path[1] == "id" || path[1] == "name" || path[1] == "type"):
 		at := store.Field{Via: f.Name, Kind: store.ColumnText, Path: []string{path[1]}}
-		if f.Column != "" {
-			at.Via, at.ViaColumn = f.Column, true
+		if column, ok := s.referenceColumn(f); !ok {
+			return store.Field{}, false
+		} else if column != "" {
+			at.Via, at.ViaColumn = column, true
 		}
 		if seen := s.api.visible(s.caller); len(seen) > 0 { // references to hidden resources are null
 			at.ViaSeen = seen

@@ -28,15 +28,16 @@ const (
 func registerLeases(r *resource.Registry) {
 	r.Extension(newLeaseExtension())
 	r.Collection(resource.Collection{Name: "leases", From: leaseRows, Guard: resource.Along, Hidden: true, Complete: completeLeases,
-		Numerous: true, Fleeting: true}, &DHCPv4Lease{}, &DHCPv6Lease{})
+		Numerous: true, Fleeting: true,
+		Conditions: map[string]func(*schema.Node) (store.Expr, error){"leaseExpirationDateTime": whereExpires}}, &DHCPv4Lease{}, &DHCPv6Lease{})
 	r.Collection(resource.Collection{Name: "leaseSpans", From: spanRows, Guard: resource.Along, Hidden: true, Numerous: true,
 		Unpublished: true},
 		&LeaseSpan{})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leases", Where: ofAddress})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofAddress})
 	for _, above := range []string{"blocks", "networks", "ranges"} {
-		r.Computed(resource.ComputedSub{Below: above, Name: "leases", Where: within})
-		r.Computed(resource.ComputedSub{Below: above, Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: within})
+		r.Computed(resource.ComputedSub{Below: above, Name: "leases", Where: filterByParent})
+		r.Computed(resource.ComputedSub{Below: above, Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: filterByParent})
 	}
 	r.Computed(resource.ComputedSub{Below: "macAddresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofHardware})
 }
@@ -54,8 +55,8 @@ type Lease struct {
 	// State is the state of the lease.
 	State string `api:"state,readOnly,index" enum:"DHCP_ALLOCATED|DHCP_LEASED|DHCP_FREE|DHCP_ABANDONED"`
 	// LeaseDateTime is when the address was leased.
-	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
-	// LeaseExpirationDateTime is when the lease expires. Servers report renewals once a minute.
+	LeaseDateTime time.Time `api:"leaseDateTime,readOnly,index"`
+	// LeaseExpirationDateTime is when the lease expires. Servers report renewals once a minute. Leases can be filtered by it, not ordered.
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,computed"`
 	// MACAddress is the hardware address of the client.
 	MACAddress string `api:"macAddress,readOnly,hardware,index"`
@@ -85,7 +86,7 @@ type DHCPv4Lease struct {
 	// CircuitID is the circuit id of the relay agent (RFC 3046).
 	CircuitID string `api:"circuitId,readOnly,index"`
 	// VendorClassIdentifier is the vendor class of the client.
-	VendorClassIdentifier string `api:"vendorClassIdentifier,readOnly"`
+	VendorClassIdentifier string `api:"vendorClassIdentifier,readOnly,index"`
 	// ParameterRequestList lists the options that the client requested.
 	ParameterRequestList []int64 `api:"parameterRequestList,readOnly"`
 }
@@ -97,9 +98,9 @@ type DHCPv6Lease struct {
 	// PrefixLength is the length of a delegated prefix; null for an address.
 	PrefixLength *int64 `api:"prefixLength,readOnly"`
 	// IdentityAssociationIdentifier is the IAID (RFC 8415).
-	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly"`
+	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly,index"`
 	// InterfaceID is the interface id of the relay agent (RFC 8415).
-	InterfaceID string `api:"interfaceId,readOnly"`
+	InterfaceID string `api:"interfaceId,readOnly,index"`
 }
 
 // LeaseSpan is the time during which a client had an address. Spans are kept for the dhcpTransactionRetentionPeriod of AuditDataSettings.
@@ -110,13 +111,13 @@ type LeaseSpan struct {
 	// Network is the network that contains the address.
 	Network schema.Ref `api:"network,readOnly" column:"parent" ref:"IPv4Network|IPv6Network"`
 	// Server is the server that assigned the address.
-	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer"`
+	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// Address is the address, or the first address of a delegated prefix.
 	Address netip.Addr `api:"address,readOnly,span"`
 	// StartDateTime is when the client received the address.
 	StartDateTime time.Time `api:"startDateTime,readOnly,index"`
 	// EndDateTime is when the client lost the address; null while it has the address.
-	EndDateTime time.Time `api:"endDateTime,readOnly"`
+	EndDateTime time.Time `api:"endDateTime,readOnly,index"`
 	// EndReason is the reason of the end: EXPIRED, RELEASED, DECLINED, CONFLICT, REPLACED by another client, or ENDED by a user.
 	EndReason string `api:"endReason,readOnly" enum:"EXPIRED|RELEASED|DECLINED|CONFLICT|REPLACED|ENDED"`
 	// MACAddress is the hardware address of the client.
@@ -127,7 +128,7 @@ type LeaseSpan struct {
 	HostName string `api:"hostName,readOnly,index"`
 	// CircuitID and RemoteID are the port and the relay agent of the client (RFC 3046).
 	CircuitID string `api:"circuitId,readOnly,index"`
-	RemoteID  string `api:"remoteId,readOnly"`
+	RemoteID  string `api:"remoteId,readOnly,index"`
 
 	prefix int
 }
@@ -143,8 +144,8 @@ var (
 	configurationColumn = store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}
 )
 
-// within returns the condition for the rows of the addresses in a block, network or range.
-func within(_ *store.Tx, _ *resource.API, above *store.Resource) (store.Expr, error) {
+// filterByParent returns the condition for the rows of the addresses in a block, network or range.
+func filterByParent(_ *store.Tx, _ *resource.API, above *store.Resource) (store.Expr, error) {
 	return store.All{store.Compare{Field: configurationColumn, Op: "eq", Value: above.Configuration},
 		store.Compare{Field: lowColumn, Op: "ge", Value: above.Low}, store.Compare{Field: lowColumn, Op: "le", Value: above.High}}, nil
 }

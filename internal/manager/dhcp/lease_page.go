@@ -119,20 +119,17 @@ func (p *pages) write() error {
 	slices.Sort(keys)
 	for _, key := range keys {
 		one := p.all[key]
-		packed := make([]byte, 0, len(one.ends)*entrySize)
-		for octet := range 256 {
-			if seconds, there := one.ends[byte(octet)]; there {
-				packed = binary.BigEndian.AppendUint32(append(packed, byte(octet)), seconds)
-			}
-		}
+		packed, earliest, latest := one.pack()
 		var err error
 		switch {
 		case len(packed) == 0:
 			err = p.tx.Write("DELETE FROM dhcp_lease_page WHERE configuration = ? AND first = ?", p.configuration, one.first)
 		case one.existed:
-			err = p.tx.Write("UPDATE dhcp_lease_page SET ends = ? WHERE configuration = ? AND first = ?", packed, p.configuration, one.first)
+			err = p.tx.Write("UPDATE dhcp_lease_page SET ends = ?, earliest = ?, latest = ? WHERE configuration = ? AND first = ?", packed,
+				earliest, latest, p.configuration, one.first)
 		default:
-			err = p.tx.Write("INSERT INTO dhcp_lease_page (configuration, first, ends) VALUES (?, ?, ?)", p.configuration, one.first, packed)
+			err = p.tx.Write("INSERT INTO dhcp_lease_page (configuration, first, ends, earliest, latest) VALUES (?, ?, ?, ?, ?)", p.configuration,
+				one.first, packed, earliest, latest)
 		}
 		if err != nil {
 			return err
@@ -140,4 +137,24 @@ func (p *pages) write() error {
 		one.changed, one.existed = false, len(packed) > 0
 	}
 	return nil
+}
+
+// pack returns the entries of the page in the order of the addresses, and its first and last end; nil if no lease of it has an end.
+func (one *page) pack() (packed []byte, earliest, latest any) {
+	packed = make([]byte, 0, len(one.ends)*entrySize)
+	first, last := uint32(infinite), uint32(0)
+	for octet := range 256 {
+		seconds, there := one.ends[byte(octet)]
+		if !there {
+			continue
+		}
+		packed = binary.BigEndian.AppendUint32(append(packed, byte(octet)), seconds)
+		if seconds != infinite {
+			first, last = min(first, seconds), max(last, seconds)
+		}
+	}
+	if first == infinite {
+		return packed, nil, nil
+	}
+	return packed, packEnd(int64(first)), packEnd(int64(last))
 }

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-//go:embed migrations/*/*_leases.sql migrations/*/*_lease_counts.sql migrations/*/*_lease_imports.sql
+//go:embed migrations/*/*_leases.sql migrations/*/*_lease_counts.sql migrations/*/*_lease_imports.sql migrations/*/*_lease_filters.sql
 var leaseMigrations embed.FS
 
 // extensionName is the name of the extension with the tables of leases. Its State is a *Leases, which package ipam finds by this name.
@@ -30,7 +30,7 @@ func newLeaseExtension() *store.Extension {
 		Follow:  func(tx *store.Tx) store.Follower { return &leaseFollower{tx: tx} },
 		Tables: []store.Table{
 			{Name: string(leaseRows), Columns: append(columns[:len(columns):len(columns)], "state", "server", "span", "snapshot"), Key: 1},
-			{Name: "dhcp_lease_page", Columns: []string{"configuration", "first", "ends"}, Key: 2},
+			{Name: "dhcp_lease_page", Columns: []string{"configuration", "first", "ends", "earliest", "latest"}, Key: 2},
 			{Name: string(spanRows), Columns: append(columns[:len(columns):len(columns)], "start", "stop"), Key: 1},
 			{Name: "dhcp_lease_count", Columns: []string{"container", "state", "n"}, Key: 2, Derived: "recomputed from the leases"},
 			{Name: "dhcp_lease_import", Columns: []string{"id", "configuration", "low", "data"}, Key: 1},

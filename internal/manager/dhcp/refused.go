@@ -41,9 +41,9 @@ type RefusedClient struct {
 	// Configuration is the configuration that contains the network.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Network is the network of the client; null if the server serves no network that contains it.
-	Network schema.Ref `api:"network,readOnly" ref:"IPv4Network|IPv6Network"`
+	Network schema.Ref `api:"network,readOnly" ref:"IPv4Network|IPv6Network" filterColumn:"network"`
 	// Server is the server that refused the client.
-	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer"`
+	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// Reason is the reason, such as no-free-address. docs/dhcp.md lists the reasons.
 	Reason string `api:"reason,readOnly"`
 	// Explanation is the meaning of the reason.
@@ -78,9 +78,9 @@ type RefusedCount struct {
 	// Configuration is the configuration that contains the network.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Network is the network; null for clients in no served network.
-	Network schema.Ref `api:"network,readOnly" ref:"IPv4Network|IPv6Network"`
+	Network schema.Ref `api:"network,readOnly" ref:"IPv4Network|IPv6Network" filterColumn:"network"`
 	// Server is the server that refused the messages.
-	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer"`
+	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// Reason is the reason.
 	Reason string `api:"reason,readOnly"`
 	// Explanation is the meaning of the reason.

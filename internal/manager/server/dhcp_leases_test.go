@@ -101,7 +101,11 @@ func TestLeasesAreReported(t *testing.T) {
 		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
 	}
 	m.Want(200, "GET", "/api/v2/leases?"+filter("server.name:'dhcp2'"), "").None(t)
-	m.Refused(400, "InvalidFilterField", "server", "GET", "/api/v2/leaseSpans?"+filter("server.id:"+server), "")
+	for _, path := range []string{"server.id:" + server, "server.name:'dhcp1'"} {
+		if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+filter(path), ""); r.Count() != 1 {
+			t.Errorf("the spans with %s: %s", path, r.Body)
+		}
+	}
 	later := start.Add(48 * time.Hour)
 	source.send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: lease.Address, Expires: later.Unix()}})}})
