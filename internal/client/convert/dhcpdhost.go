@@ -14,7 +14,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 	var of client
 	name := s.word(1)
 	var addresses []string
-	at := above.inside("host")
+	at := above.newBlock("host")
 	for _, one := range s.block {
 		row := d.at
 		d.at = one.place()
@@ -53,7 +53,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 	own := at.own
 	for group := above; group != nil && (group.kind == "group" || group.kind == "pool"); group = group.above {
 		if group.kind == "group" {
-			own = own.under(group.own)
+			own = own.mergeAbove(group.own)
 		}
 	}
 	if of.mac != "" && hardware(of.mac) {
