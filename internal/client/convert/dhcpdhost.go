@@ -113,8 +113,9 @@ func identifierOf(word valueWord) string {
 func mentionsKnown(all []statement) bool {
 	return slices.ContainsFunc(all, func(s statement) bool {
 		text := strings.ToLower(strings.ReplaceAll(strings.Join(s.words, " "), "-", " "))
-		return !s.hasBlock && (s.startsWith("allow") || s.startsWith("deny") || s.startsWith("ignore")) && (strings.HasSuffix(text, " known clients") ||
-			strings.HasSuffix(text, " unknown clients")) || mentionsKnown(s.block)
+		isPermission := !s.hasBlock && (s.startsWith("allow") || s.startsWith("deny") || s.startsWith("ignore"))
+		isAboutKnown := strings.HasSuffix(text, " known clients") || strings.HasSuffix(text, " unknown clients")
+		return isPermission && isAboutKnown || mentionsKnown(s.block)
 	})
 }
 
