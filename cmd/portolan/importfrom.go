@@ -220,7 +220,8 @@ func sharedNetworkGroup(ctx context.Context, m *cli.Manager, d *convert.Document
 func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err error) {
 	all = map[string]bool{}
 	collection := m.API.Collection("zones")
-	return all, m.All(ctx, "zones", client.Query{Limit: 1000, Fields: "absoluteName,deploymentEnabled", Filter: m.ScopeFilters(collection, nil)},
+	return all, m.All(ctx, "zones", client.Query{Limit: 1000, Fields: "absoluteName,deploymentEnabled",
+		Filter: m.ScopeFilters(collection, nil)},
 		func(raw json.RawMessage) error {
 			var one struct {
 				AbsoluteName      string
@@ -239,7 +240,8 @@ func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all conve
 		fields += ",gateway"
 	}
 	all = convert.Known{}
-	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields, Filter: m.ScopeFilters(m.API.Collection(collection), nil)},
+	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields,
+		Filter: m.ScopeFilters(m.API.Collection(collection), nil)},
 		func(raw json.RawMessage) error {
 			var one struct{ Range, Gateway string }
 			if err := json.Unmarshal(raw, &one); err != nil {

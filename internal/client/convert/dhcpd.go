@@ -92,8 +92,8 @@ type dhcpdScope struct {
 	class *dhcpdClass
 }
 
-// inside returns the scope of a block inside of another one.
-func (at *dhcpdScope) inside(kind string) *dhcpdScope {
+// newBlock returns the scope of a block inside of another one.
+func (at *dhcpdScope) newBlock(kind string) *dhcpdScope {
 	return &dhcpdScope{kind: kind, above: at, own: &settings{}, shared: at.shared, subs: map[string]map[int][]byte{}, class: at.class}
 }
 
@@ -101,7 +101,7 @@ func (at *dhcpdScope) inside(kind string) *dhcpdScope {
 func (at *dhcpdScope) flat() *settings {
 	all := at.own
 	for above := at.above; above != nil && slices.Contains([]string{"group", "shared-network"}, above.kind); above = above.above {
-		all = all.under(above.own)
+		all = all.mergeAbove(above.own)
 	}
 	return all
 }
@@ -165,11 +165,11 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 		d.at = s.place()
 		switch {
 		case s.startsWith("shared-network"):
-			inner := at.inside("shared-network")
+			inner := at.newBlock("shared-network")
 			inner.shared = s.word(1)
 			err = d.block(s.block, inner)
 		case s.startsWith("group"):
-			err = d.block(s.block, at.inside("group"))
+			err = d.block(s.block, at.newBlock("group"))
 		case s.startsWith("pool"), s.startsWith("pool6"):
 			err = d.pool(s, at, netip.Prefix{})
 		case s.startsWith("class"):
@@ -266,7 +266,7 @@ func (d *dhcpd) subnet(s statement, at *dhcpdScope) error {
 	if bits == 0 || p.Masked() != p {
 		return fmt.Errorf("line %d: %s/%s is not a subnet", s.line, s.word(1), s.word(3))
 	}
-	return d.within(s, p, at)
+	return d.readSubnet(s, p, at)
 }
 
 func (d *dhcpd) subnet6(s statement, at *dhcpdScope) error {
@@ -274,13 +274,13 @@ func (d *dhcpd) subnet6(s statement, at *dhcpdScope) error {
 	if err != nil || p.Masked() != p {
 		return fmt.Errorf("line %d: subnet6 %s: not a prefix", s.line, s.word(1))
 	}
-	return d.within(s, p, at)
+	return d.readSubnet(s, p, at)
 }
 
-// within reads the contents of a subnet, including its pools.
-func (d *dhcpd) within(s statement, p netip.Prefix, above *dhcpdScope) error {
+// readSubnet reads the contents of a subnet, including its pools.
+func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error {
 	own := d.lastRouters(s.block, nil)
-	at := above.inside("subnet")
+	at := above.newBlock("subnet")
 	var rest []statement
 	for _, one := range s.block {
 		d.at = one.place()
@@ -329,7 +329,7 @@ func (d *dhcpd) ofNetwork(at *dhcpdScope, gateway string) *settings {
 		}
 		all.put(one)
 	}
-	whole := all.under(top.own)
+	whole := all.mergeAbove(top.own)
 	style := whole.get(true, "ddns-update-style")
 	if style != nil && style != "none" && !whole.has(true, "ddns-domainname") && !whole.has(false, "domain-name") &&
 		whole.get(true, ddnsUpdates) != false { // dhcpd registers only names with a domain
@@ -340,7 +340,7 @@ func (d *dhcpd) ofNetwork(at *dhcpdScope, gateway string) *settings {
 
 // pool reads a pool of a subnet p, or of a shared network if p is invalid.
 func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
-	at := above.inside("pool")
+	at := above.newBlock("pool")
 	var rest []statement
 	for _, one := range s.block {
 		d.at = one.place()

@@ -34,7 +34,7 @@ func rawFormat(format string) json.RawMessage { return json.RawMessage(format) }
 // class reads a class.
 func (d *dhcpd) class(s statement, above *dhcpdScope) {
 	row := d.at
-	at := above.inside("class")
+	at := above.newBlock("class")
 	if at.class = (&dhcpdClass{name: className(s.word(1))}); d.v6 {
 		d.leave("the class %s: DHCPv6 has no classes", s.word(1))
 		return
@@ -98,7 +98,7 @@ func (d *dhcpd) subclass(s statement, above *dhcpdScope) {
 	}
 	value := identifierOf(valueWord{s.words[2], s.quoted[2]})
 	d.add(Resource{"type": "DHCPv4Subclass", "in": "clientClasses/" + className(s.word(1)), "name": value, "value": value, "tag": false})
-	at := above.inside("class")
+	at := above.newBlock("class")
 	for _, one := range s.block {
 		if d.at = one.place(); !d.setting(one, at) {
 			d.other(one)
@@ -186,7 +186,7 @@ func bracketed(condition string) string {
 // branch reads the block of a condition.
 func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 	row := d.at
-	inner := at.inside("if")
+	inner := at.newBlock("if")
 	var rest []statement
 	for _, one := range s.block {
 		switch d.at = one.place(); {

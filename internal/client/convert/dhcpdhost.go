@@ -14,7 +14,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 	var of client
 	name := s.word(1)
 	var addresses []string
-	at := above.inside("host")
+	at := above.newBlock("host")
 	for _, one := range s.block {
 		row := d.at
 		d.at = one.place()
@@ -53,7 +53,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 	own := at.own
 	for group := above; group != nil && (group.kind == "group" || group.kind == "pool"); group = group.above {
 		if group.kind == "group" {
-			own = own.under(group.own)
+			own = own.mergeAbove(group.own)
 		}
 	}
 	if of.mac != "" && hardware(of.mac) {
@@ -113,8 +113,9 @@ func identifierOf(word valueWord) string {
 func mentionsKnown(all []statement) bool {
 	return slices.ContainsFunc(all, func(s statement) bool {
 		text := strings.ToLower(strings.ReplaceAll(strings.Join(s.words, " "), "-", " "))
-		return !s.hasBlock && (s.startsWith("allow") || s.startsWith("deny") || s.startsWith("ignore")) && (strings.HasSuffix(text, " known clients") ||
-			strings.HasSuffix(text, " unknown clients")) || mentionsKnown(s.block)
+		isPermission := !s.hasBlock && (s.startsWith("allow") || s.startsWith("deny") || s.startsWith("ignore"))
+		isAboutKnown := strings.HasSuffix(text, " known clients") || strings.HasSuffix(text, " unknown clients")
+		return isPermission && isAboutKnown || mentionsKnown(s.block)
 	})
 }
 

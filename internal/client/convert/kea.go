@@ -231,7 +231,7 @@ func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, ab
 	}
 	k.relays(s, p)
 	all := &settings{}
-	for _, one := range own.under(above).all {
+	for _, one := range own.mergeAbove(above).all {
 		list, ok := one.value.([]any)
 		if one.name == routerOption && !one.service && ok && len(list) == 1 && list[0] == gateway && len(around) == 0 {
 			continue

@@ -34,8 +34,8 @@ func (s *settings) put(one setting) {
 	s.all = append(s.all, one)
 }
 
-// under returns the settings with those of a farther level that they do not replace.
-func (s *settings) under(above *settings) *settings {
+// mergeAbove returns the settings with those of a farther level that they do not replace.
+func (s *settings) mergeAbove(above *settings) *settings {
 	both := &settings{slices.Clone(s.all)}
 	for _, one := range above.all {
 		if !both.has(one.service, one.name) {
