@@ -28,7 +28,7 @@ func (s *stage) shoot(p *browser.Page, name string) {
 		s.ok(p.Size(v.width, 1000, v.dark))
 		s.eval(p, `[...document.querySelectorAll(".toasts button[aria-label]")].forEach(b => b.click())`) // messages would cover the page
 		s.ok(p.Wait(`!document.querySelector(".toasts")?.innerText.trim()`))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		picture, err := p.Shot()
 		s.ok(err)
 		s.ok(os.WriteFile(filepath.Join(dir, name+"-"+v.name+".png"), picture, 0o600))
@@ -51,7 +51,7 @@ func TestFirstDNSServer(t *testing.T) {
 	agenttest.Start(t, s.m.RegistrationEndpoint(), regexp.MustCompile(`PORTOLAN_REGISTRATION_KEY=(\S+)`).FindStringSubmatch(command)[1])
 	s.ok(p.Text("Connected:"))
 	s.click(p, "Deploy the DNS server")
-	port := strconv.Itoa(int(freeport.For(t).Port()))
+	port := strconv.Itoa(int(freeport.Reserve(t).Port()))
 	s.fill(p, "Address", "127.0.0.1")
 	s.fill(p, "Port", port)
 	s.accessible(p, "the form of an application")

@@ -107,7 +107,7 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 		}
 	})
 	var err error
-	a.at = freeport.For(t).String()
+	a.at = freeport.Reserve(t).String()
 	host, port, err := net.SplitHostPort(a.at)
 	if err != nil {
 		t.Fatal(err)

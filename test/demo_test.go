@@ -19,7 +19,7 @@ import (
 // meanwhile.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	port := func() string { return freeport.For(t).String() }
+	port := func() string { return freeport.Reserve(t).String() }
 	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"),
@@ -124,7 +124,7 @@ func TestDemoEndsOnHangUp(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) { // child processes inherit that
 		t.Skip("the tests are started so that they do not hear of a hang-up (nohup)")
 	}
-	port := func() string { return freeport.For(t).String() }
+	port := func() string { return freeport.Reserve(t).String() }
 	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), append(os.Environ(), "TMPDIR="+dir), dir, binary, "demo",

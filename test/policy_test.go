@@ -141,7 +141,7 @@ func responsePolicies(t *testing.T, database string) {
 	t.Setenv("PORTOLAN_RESPONSE_FEEDS", feeds.URL+"/{category}.txt")
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
-	at := freeport.For(t).String()
+	at := freeport.Reserve(t).String()
 	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
 	host, port, _ := strings.Cut(at, ":")
 	file := filepath.Join(t.TempDir(), "resolver.json")

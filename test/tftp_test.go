@@ -82,7 +82,7 @@ func serveFiles(t *testing.T, database, curl string) {
 		}
 	}
 	t.Cleanup(func() { stop() })
-	tftp, web := freeport.For(t), freeport.For(t)
+	tftp, web := freeport.Reserve(t), freeport.Reserve(t)
 	file := filepath.Join(t.TempDir(), "tftp.json")
 	listener := func(at netip.AddrPort) string { return fmt.Sprintf(`[{"address":%q,"port":%d}]`, at.Addr(), at.Port()) }
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":%s,"http":%s}`, listener(tftp), listener(web)), 0o600); err != nil {

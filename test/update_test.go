@@ -344,7 +344,7 @@ func TestUpdatesMatchBIND(t *testing.T) {
 	a.m.enableUpdates(zone)
 	a.m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["127.0.0.1"]}`)
 	dir := t.TempDir()
-	at := freeport.For(t).String()
+	at := freeport.Reserve(t).String()
 	_, port, _ := strings.Cut(at, ":")
 	zoneFile := "$ORIGIN harbour.example.\n@ 3600 SOA ns h 1 1 1 1 60\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n"
 	conf := fmt.Sprintf(`options { directory %q; listen-on port %s { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile none;

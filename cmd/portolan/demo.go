@@ -143,7 +143,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	select {
 	case <-s.ctx.Done():
 		return nil
-	case err := <-m.Failed():
+	case err := <-m.Failure():
 		return err
 	}
 }

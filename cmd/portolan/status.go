@@ -42,7 +42,7 @@ func (c *statusCommand) Run(s *session) error {
 		return err
 	}
 	if c.JSON {
-		return cli.NewOutput(s.stdout, cli.JSON, "", nil).One(raw)
+		return cli.NewOutput(s.stdout, cli.JSON, "", nil).WriteOne(raw)
 	}
 	return writeStatus(s.stdout, &now)
 }

@@ -155,8 +155,8 @@ func TestCrashingReleaseIsReplaced(t *testing.T) {
 	}
 }
 
-// TestBaseComesFirst checks that the base runs after another program was installed or the state was damaged.
-func TestBaseComesFirst(t *testing.T) {
+// TestBaseRunsFirst checks that the base runs after another program was installed or the state was damaged.
+func TestBaseRunsFirst(t *testing.T) {
 	p := newPier(t)
 	p.release("2", "exit 4")
 	p.save(releaseState{Base: "1", Current: "2"})

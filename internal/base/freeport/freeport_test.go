@@ -9,14 +9,14 @@ import (
 func TestPortsAreFree(t *testing.T) {
 	given := map[uint16]bool{}
 	for range 50 {
-		at := For(t)
+		at := Reserve(t)
 		if given[at.Port()] || at.Port() < firstPort || at.Port() >= firstPort+portCount {
 			t.Fatalf("%s is given after %d others", at, len(given))
 		}
 		given[at.Port()] = true
 	}
 	next := func() string {
-		at := For(t)
+		at := Reserve(t)
 		last.Add(^uint32(0)) // so that the same port is checked again
 		return at.String()
 	}

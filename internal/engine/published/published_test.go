@@ -25,7 +25,7 @@ func TestFacts(t *testing.T) {
 			t.Errorf("%s links to %v", collection, names)
 		}
 		for _, name := range names {
-			if At(http.MethodGet, collection+"/{}/"+name) == nil {
+			if FindOperation(http.MethodGet, collection+"/{}/"+name) == nil {
 				t.Logf("%s/%s is linked to and cannot be read", collection, name)
 			}
 		}

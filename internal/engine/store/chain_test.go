@@ -142,7 +142,7 @@ func TestChainContinuesAfterPruning(t *testing.T) {
 			t.Errorf("faults after adding links: %q", faults)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
-			begins, err := tx.ChainBegins()
+			begins, err := tx.ChainStart()
 			last, e := tx.LastLink()
 			if err != nil || e != nil || begins != chainAtOnce+5 || last.Place != begins+1 {
 				t.Errorf("the chain starts after %d and ends at %d, %v, %v", begins, last.Place, err, e)

@@ -79,8 +79,8 @@ func (q Query) hasPlaces() bool {
 	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.isIndexed() && q.Order[0].By.Kind != Number
 }
 
-// Takes reports whether a place can belong to the list.
-func (q Query) Takes(at Place) bool {
+// CanContain reports whether a place can belong to the list.
+func (q Query) CanContain(at Place) bool {
 	if !q.hasPlaces() {
 		return false
 	}

@@ -626,11 +626,11 @@ func TestBelowStartsAtPredecessor(t *testing.T) {
 		for _, c := range []struct{ low, high, want int }{{0, 999, 100}, {3, 3, 1}, {5, 9, 0}, {4, 10, 2}, {500, 509, 1}, {504, 510, 2},
 			{990, 2000, 1}, {2000, 3000, 0}} {
 			if err := s.View(t.Context(), func(tx *Tx) error {
-				below, err := tx.Below(7, "things", at(c.low), at(c.high))
+				below, err := tx.ListBelow(7, "things", at(c.low), at(c.high))
 				if err != nil {
 					return err
 				}
-				within, err := tx.Within(7, "things", at(c.low), at(c.high), 1000)
+				within, err := tx.ListWithin(7, "things", at(c.low), at(c.high), 1000)
 				if len(below) != c.want || len(within) != c.want {
 					t.Errorf("%d-%d: %d and %d, want %d", c.low, c.high, len(below), len(within), c.want)
 				}

@@ -39,9 +39,11 @@ func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}
 // OwnTables is the scope of an update that only uses tables of an extension.
 func OwnTables() Scope { return Scope{ownTables: true} }
 
-// Within returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below the
-// resource.
-func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
+// ConfigurationScope returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below
+// the resource.
+func ConfigurationScope(resource int64, narrow bool) Scope {
+	return Scope{within: resource, narrow: narrow}
+}
 
 // lockOfAll is the advisory lock for the whole database and for resources outside of all configurations. The locks of resources and
 // configurations are their ids.

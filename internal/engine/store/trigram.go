@@ -289,8 +289,8 @@ func (s *Store) IndexTexts(ctx context.Context) error {
 	}
 }
 
-// TextsDue returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
-func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
+// CountPendingTexts returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
+func (s *Store) CountPendingTexts(ctx context.Context) (n int64, err error) {
 	err = s.Read(ctx, func(tx *Tx) error {
 		if tx.RoundTrips() {
 			return nil

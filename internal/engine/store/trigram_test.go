@@ -271,7 +271,7 @@ func TestEstimates(t *testing.T) {
 
 // TestDamagedTrigramIndex checks that a damaged index fails its own update alone, and no change that shares the commit.
 func TestDamagedTrigramIndex(t *testing.T) {
-	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{"things", "note"}}}}
+	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}}
 	s, err := Open(o)
 	if err != nil {
 		t.Fatal(err)

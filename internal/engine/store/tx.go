@@ -120,8 +120,8 @@ type Tx struct {
 	joinedTexts map[int64][]string
 }
 
-// Writing reports whether the transaction is an update.
-func (tx *Tx) Writing() bool { return tx.writing }
+// IsUpdate reports whether the transaction is an update.
+func (tx *Tx) IsUpdate() bool { return tx.writing }
 
 // Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }

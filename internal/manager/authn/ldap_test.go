@@ -29,7 +29,7 @@ func TestLDAP(t *testing.T) {
 	starting.StartTLS = true
 	tls.TLS, tls.Port = true, d.Secure
 	distrustful.StartTLS, distrustful.Certificates = true, authntest.Certificate(t, t.TempDir())
-	elsewhere.Port = int64(freeport.For(t).Port())
+	elsewhere.Port = int64(freeport.Reserve(t).Port())
 	stranger.BindPassword = "wrong"
 	for name, l := range map[string]LDAP{"plain": plain, "StartTLS": starting, "LDAPS": tls} {
 		id, err := l.Check(t.Context(), "carol", "carols password")
@@ -210,7 +210,7 @@ func TestFailedReferrals(t *testing.T) {
 		_, _ = c.Write(directoryEntry(number, "UID=carol,dc=x", "carol").Bytes())
 		_, _ = c.Write(directoryResult(number, ldap.ApplicationSearchResultDone).Bytes())
 	})
-	dead := freeport.For(t).Port()
+	dead := freeport.Reserve(t).Port()
 	refers := func(c net.Conn, number int64, port any) {
 		p := directoryMessage(number)
 		r := ber.Encode(ber.ClassApplication, ber.TypeConstructed, ldap.ApplicationSearchResultReference, nil, "")

@@ -65,7 +65,7 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 		delete(members, "name") // the name is relative to the zone of the source
 		return found[0], nil
 	case 0:
-		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.About(within.ID, within.Name))
+		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.Describe(within.ID, within.Name))
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s matches zones of several views: choose one with the column view.name", name)
 }
@@ -89,10 +89,10 @@ func placeInView(tx *store.Tx, t *schema.Type, within *store.Resource, members m
 	case len(views) == 1:
 		return views[0], nil
 	case len(views) == 0:
-		return nil, problem.Conflict("ZoneNotFound", "view: %s has no view for the %s", problem.About(within.ID, within.Name), t.Name)
+		return nil, problem.Conflict("ZoneNotFound", "view: %s has no view for the %s", problem.Describe(within.ID, within.Name), t.Name)
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s has several views: choose one with the column view.name",
-		problem.About(within.ID, within.Name))
+		problem.Describe(within.ID, within.Name))
 }
 
 // nameZoneTypes are the types of zones that can contain the name of a new resource.
@@ -133,7 +133,7 @@ func candidateViews(tx *store.Tx, within *store.Resource, members map[string]jso
 			return nil
 		})
 	if err == nil && len(views) == 0 {
-		err = resource.NotFoundInlined("view", "the view does not exist in %s", problem.About(within.ID, within.Name))
+		err = resource.NotFoundInlined("view", "the view does not exist in %s", problem.Describe(within.ID, within.Name))
 	}
 	return views, err
 }

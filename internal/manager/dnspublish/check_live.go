@@ -88,7 +88,7 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out 
 			return left, out, err
 		}
 		out = append(out, found...)
-		if left, err = left.without(left.whereAliases(bad)); err != nil {
+		if left, err = left.omitChanges(left.whereAliases(bad)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -182,8 +182,8 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	return kinds, nil
 }
 
-// without returns a publication without its changes of some RRsets; nil if only a change of the serial number would remain.
-func (c *publication) without(some map[rrset]bool) (*publication, error) {
+// omitChanges returns a publication without its changes of some RRsets; nil if only a change of the serial number would remain.
+func (c *publication) omitChanges(some map[rrset]bool) (*publication, error) {
 	left := *c
 	taken := func(e zonedata.Entry) bool { return some[rrsetOf(e)] }
 	left.added = slices.DeleteFunc(slices.Clone(c.added), taken)

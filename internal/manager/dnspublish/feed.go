@@ -78,7 +78,7 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	if err != nil {
 		return soa, "failed", err
 	}
-	p, err := c.whole(ctx, z, before, inOrder(after), serial)
+	p, err := c.publishWhole(ctx, z, before, inOrder(after), serial)
 	if err != nil {
 		return soa, "failed", err
 	}

@@ -26,7 +26,7 @@ type frame struct {
 	names map[string]uint64
 }
 
-// frameVersion is part of each frame. It must change together with the rules by which a zone is made of its records and its plan, so that
+// frameVersion is part of each frame. It must change together with the rules that compile a zone from its records and its plan, so that
 // zones are examined as a whole after an update of the manager.
 const frameVersion = 1
 

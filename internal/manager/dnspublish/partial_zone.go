@@ -266,5 +266,5 @@ func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 		}
 	}
 	return soa, problem.BadRequest("InvalidDeploymentData", "the SOA record of zone %s has never been deployed",
-		problem.About(z.row.ID, z.row.Key))
+		problem.Describe(z.row.ID, z.row.Key))
 }

@@ -68,7 +68,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		c.removed, c.added = zonedata.Diff(before, c.after)
 	} else {
 		d := zonedata.Differ{After: c.after}
-		if err := eachDeployed(p.tx, z.id, d.Before); err != nil {
+		if err := eachDeployed(p.tx, z.id, d.AddEarlier); err != nil {
 			return nil, err
 		}
 		c.removed, c.added = d.End()

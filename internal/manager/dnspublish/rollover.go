@@ -115,7 +115,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r = p.rolling(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
+		r = p.computeRollovers(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
 		return nil
 	}); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (r *rolling) hasWork() bool {
 	})
 }
 
-// rolling computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
-func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
+// computeRollovers computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
+func (p *plan) computeRollovers(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {

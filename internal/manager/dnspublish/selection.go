@@ -20,7 +20,7 @@ const maxSelected = 100
 
 // BeforeWrite checks the records and queues the deployment.
 func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	if err := x.enqueue(c); err != nil {
@@ -113,8 +113,8 @@ func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error
 	return nil
 }
 
-// wanted returns a function that reports whether a record of a zone in a view is selected, or is a PTR record of a selected host.
-func (n selection) wanted(view int64) func(zonedata.Entry) bool {
+// selector returns a function that reports whether a record of a zone in a view is selected, or is a PTR record of a selected host.
+func (n selection) selector(view int64) func(zonedata.Entry) bool {
 	names := n[view]
 	return func(e zonedata.Entry) bool {
 		if of := names[string(e.Key())]; of[e.Record().Type()] || of[anyType] {

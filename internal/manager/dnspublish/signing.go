@@ -49,7 +49,7 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 	if err != nil || signed == nil {
 		return nil, err
 	}
-	s := &zoneSigning{Signed: signed, above: p.above(z)}
+	s := &zoneSigning{Signed: signed, above: p.parentZone(z)}
 	if s.seen, err = readSeen(p.tx, z.id); err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 		" warned = excluded.warned", zone, int64(tag), ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
 }
 
-// above returns the parent zone, if this manager deploys it; else nil.
-func (p *plan) above(z *plannedZone) (found *plannedZone) {
+// parentZone returns the parent zone, if this manager deploys it; else nil.
+func (p *plan) parentZone(z *plannedZone) (found *plannedZone) {
 	found = p.nearestAbove(z)
 	if found == nil || p.isForeign(found) {
 		return nil
@@ -193,7 +193,7 @@ func (p *plan) signedBelow(z *plannedZone) []*plannedZone {
 			if !p.maySign(one) {
 				continue
 			}
-			if above := p.above(one); above != nil {
+			if above := p.parentZone(one); above != nil {
 				p.below[above] = append(p.below[above], one)
 			}
 		}

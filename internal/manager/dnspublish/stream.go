@@ -27,7 +27,7 @@ func (p Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, erro
 		}
 	}
 	if !there {
-		return serves != "" && serves != zonedata.Nothing(), nil
+		return serves != "" && serves != zonedata.EmptyRevision(), nil
 	}
 	from, err := zonedata.ParseRevision(serves)
 	if err != nil { // it serves nothing

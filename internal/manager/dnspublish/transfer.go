@@ -50,12 +50,12 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	if err := checkLoadable(after); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
-	p, err := c.whole(ctx, z, before, after, soa.Serial)
+	p, err := c.publishWhole(ctx, z, before, after, soa.Serial)
 	return p, soa, err
 }
 
-// whole returns the publication of all records of a zone, which must be sorted.
-func (c *Copier) whole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
+// publishWhole returns the publication of all records of a zone, which must be sorted.
+func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
 	p := z.publication(before, serial)
 	p.after = after
 	var entries []zonedata.Entry

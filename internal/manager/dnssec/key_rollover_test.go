@@ -92,7 +92,7 @@ func (s *simulated) step(deploys bool) {
 	for _, k := range stage.Ending {
 		for _, kind := range s.Policy.kinds() {
 			if kind.flags&wire.SEP != 0 == k.SignsKeys {
-				k.KeyExpirationDateTime = later(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
+				k.KeyExpirationDateTime = laterTime(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
 				s.addKey(kind)
 			}
 		}

@@ -84,7 +84,7 @@ func TestFallingResolution(t *testing.T) {
 			want := map[int64]*bucket{}
 			for _, at := range stored {
 				if !at.Before(one.from) && at.Before(one.to) {
-					start := floor(at.Unix(), int64(one.want.Seconds()))
+					start := floorTime(at.Unix(), int64(one.want.Seconds()))
 					if want[start] == nil {
 						want[start] = &bucket{}
 					}

@@ -22,8 +22,8 @@ const (
 	movedAtOnce = 2500
 )
 
-// Rolling reports whether a rollout is running or being rolled back, or still has service points being updated.
-func (s *Service) Rolling(ctx context.Context) (bool, error) {
+// IsRolling reports whether a rollout is running or being rolled back, or still has service points being updated.
+func (s *Service) IsRolling(ctx context.Context) (bool, error) {
 	all, err := s.active(ctx)
 	return len(all) > 0, err
 }

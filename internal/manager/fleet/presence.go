@@ -386,9 +386,9 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 	})
 }
 
-// Silent reports, in a transaction, whether a service point is NOT_CONNECTED. A service point that has just connected for the first time is
-// not, even before its presence is written.
-func (s *Service) Silent(tx *store.Tx, servicePoint string) (bool, error) {
+// IsSilent reports, in a transaction, whether a service point is NOT_CONNECTED. A service point that has just connected for the first time
+// is not, even before its presence is written.
+func (s *Service) IsSilent(tx *store.Tx, servicePoint string) (bool, error) {
 	connected := 0
 	err := tx.QueryRow("SELECT coalesce(max(connected), 1) FROM presence WHERE service_point = ?", servicePoint).Scan(&connected)
 	return connected == 0, err

@@ -304,7 +304,7 @@ func TestReplacedSenderIsSlowed(t *testing.T) {
 func TestAppliedChangesNoList(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	f := Filter{Status: Healthy}
-	where, args := f.where()
+	where, args := f.whereClause()
 	kept := func() bool {
 		t.Helper()
 		_, ok := h.f.keyCache.Now(fmt.Sprintf("%s %q", where, args))

@@ -535,7 +535,7 @@ func TestRolloutsStartImmediately(t *testing.T) {
 	begun := func(want bool, what string) {
 		t.Helper()
 		select {
-		case <-h.f.Begun():
+		case <-h.f.RolloutChanges():
 			if !want {
 				t.Errorf("%s lets rollouts go on", what)
 			}

@@ -82,7 +82,7 @@ func (j *job) finish(ctx context.Context) error {
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ? AND line <> ?)", j.id,
 			"%"+changedText+"%", logIsFull).Scan(&logged)
 		head, _ := headAndState(o)
-		_, below := o.(interface{ below() *ImportBelow })
+		_, below := o.(interface{ common() *ImportBelow })
 		switch {
 		case below && head.Refused > 0:
 			state = erred
@@ -194,19 +194,6 @@ func (j *job) saveOutcomes(p *executor, rows []*row, outcomes []outcome) error {
 	}
 	return j.saveProgress(p.Change, row, "", "", outcomes)
 }
-
-// logRows appends lines about rows to the log of an import. Lines of rejected rows and of changed rows have separate limits (maxRowLines,
-// maxChangedLines).
-func logRows(tx *store.Tx, id int64, lines []string) error {
-	changed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, changedText) })
-	if err := logLines(tx, id, maxChangedLines, changed); err != nil {
-		return err
-	}
-	return logLines(tx, id, maxRowLines, slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, changedText) }))
-}
-
-// changedText is a part of the line about a row that has changed its resource.
-const changedText = ": changed: "
 
 // importAtOnce imports all rows in one transaction, or none.
 func (j *job) importAtOnce(ctx context.Context, in rowReader) error {

@@ -57,7 +57,7 @@ func TestSigningInByADirectory(t *testing.T) {
 		m.Refused(400, "InvalidResourceType", "another type", "POST", post, body)
 	}
 	m.Refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
-	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
+	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.Reserve(t).Port()), Certificate: d.Certificate}, ""))
 	made := m.Want(201, "POST", post, ldapBody("people", d, ""))
 	if strings.Contains(string(made.Body), "finds people") || made.Get("adminPassword") != nil {
 		t.Errorf("the password of the search account is shown: %s", made.Body)
@@ -187,7 +187,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
 
 	// Secrets are not sent to a host that another user has set.
-	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
+	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.Reserve(t).Port())+`}`)
 	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
 	m.Want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
 
@@ -263,7 +263,7 @@ func TestGroupsSurviveDirectoryOutage(t *testing.T) {
 	m.Right(group, configuration, "VIEW", "")
 	as := apitest.BasicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
+	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.Reserve(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	// While no authenticator answers, no user learns whether a password is right, and a stranger learns nothing more.

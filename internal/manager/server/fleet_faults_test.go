@@ -290,7 +290,7 @@ func TestUnknownServicePointContinues(t *testing.T) {
 	m := startManager(t)
 	id, key := m.create("one")
 	// The port of its diagnostics is taken at first; all else works.
-	taken, err := net.Listen("tcp", freeport.For(t).String()) // no other process gets this port by chance when it is free
+	taken, err := net.Listen("tcp", freeport.Reserve(t).String()) // no other process gets this port by chance when it is free
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -491,7 +491,7 @@ func TestRestartOfBothEnds(t *testing.T) {
 
 // TestManagerRestartsUnderAnAgent checks that service points connect to a restarted manager without a restart of their own.
 func TestManagerRestartsUnderAnAgent(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	data := t.TempDir()
 	door := ownDoor(t)
 	options := Options{Programs: all.Programs(),

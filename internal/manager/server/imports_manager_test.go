@@ -67,7 +67,7 @@ func TestExportsCanBeImported(t *testing.T) {
 
 // TestImportResumes checks that an import continues after a restart of the manager, and applies each row once. A cancelled import stops.
 func TestImportResumes(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	data := t.TempDir()
 	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: adminPassword, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}

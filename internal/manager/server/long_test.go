@@ -184,7 +184,7 @@ func TestLongFeed(t *testing.T) {
 	for behind := ""; behind != last; {
 		entries, err := m.Store.Feed(t.Context(), after, 100)
 		if err == nil && len(entries) == 0 { // on PostgreSQL it waits for other transactions of the server
-			err = m.Store.Settled(t.Context())
+			err = m.Store.AwaitFeed(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)

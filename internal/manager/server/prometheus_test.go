@@ -46,7 +46,7 @@ func prometheusProgram(t *testing.T, name string) string {
 
 // TestAlertsFire checks that each alert fires if everything is wrong, and none if nothing is. The tests of the rules include every alert.
 func TestAlertsFire(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	rules, tests := "../../../packaging/prometheus/alerts.yaml", "../../../packaging/prometheus/alerts_test.yaml"
 	var alerts, fired []string
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, rules), -1) {
@@ -70,7 +70,7 @@ func TestAlertsFire(t *testing.T) {
 
 // TestDashboardExpressions has promtool check the expressions of the dashboard, as rules that record them.
 func TestDashboardExpressions(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	program := prometheusProgram(t, "promtool")
 	type rule struct {
 		Record string `yaml:"record"`

@@ -162,7 +162,7 @@ func TestSchedulesOfDeletedUsers(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
 	read := func() (holder int64) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
-			row, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
+			row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
 			if err == nil {
 				holder = row.Ref("holder")
 			}
@@ -181,7 +181,7 @@ func TestSchedulesOfDeletedUsers(t *testing.T) {
 	var author store.Author
 	author.User, author.Name = 987654321, "nobody"
 	err := m.Store.Update(t.Context(), author, func(tx *store.Tx) error {
-		row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks")}})
+		row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks")}})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestFirstDNSServer(t *testing.T) {
 			t.Errorf("the applications are %s, without %s", kinds, want)
 		}
 	}
-	port := strconv.Itoa(int(freeport.For(t).Port()))
+	port := strconv.Itoa(int(freeport.Reserve(t).Port()))
 	m.Want(202, "POST", path+"/applications", `{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1","port":`+
 		port+`}]}}`)
 	apitest.Eventually(t, "the name server is healthy", func() bool {

@@ -64,7 +64,7 @@ type IndexStatus struct {
 
 // SpaceStatus lists where free addresses run out.
 type SpaceStatus struct {
-	// Mark is the utilization from which a network counts as nearly full, in percent.
+	// Mark is the utilization of a nearly full network, in percent.
 	Mark int `json:"mark"`
 	// NearlyFull is the number of nearly full networks by configuration name. Fullest lists up to maxFullest of them, the fullest first.
 	NearlyFull map[string]int64 `json:"nearlyFull"`
@@ -211,14 +211,14 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	if s.Fleet, err = m.Fleet.Figures(ctx); err != nil {
 		return s, err
 	}
-	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
+	if s.History.TextsDue, err = m.Store.CountPendingTexts(ctx); err != nil {
 		return s, err
 	}
 	if s.Indexes, err = m.indexStatus(ctx); err != nil {
 		return s, err
 	}
 	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-		if s.History.Due, err = tx.ChainDue(); err == nil {
+		if s.History.Due, err = tx.CountUnlinked(); err == nil {
 			s.History.Unsigned, err = history.Unsigned(tx)
 		}
 		if err == nil {

@@ -232,20 +232,20 @@ func TestBackupEvery(t *testing.T) {
 	if r := schedule(); r.Text("data.0.name") != "every" || r.Text("data.0.interval") != "PT3600S" || r.Text("data.0.maxFileCount") != "3" {
 		t.Errorf("the schedule is %s", r.Body)
 	}
-	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil {
 		t.Fatal(err)
 	}
 	if r := schedule(); r.Text("count") != "1" || r.Text("data.0.interval") != "PT7200S" || r.Text("data.0.maxFileCount") != "4" {
 		t.Errorf("the schedule is %s", r.Body)
 	}
 	before := m.Store.LastCommit()
-	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.Every(t.Context(), m.Address, 0, 4) != nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.ScheduleEvery(t.Context(), m.Address, 0, 4) != nil {
 		t.Fatal(err)
 	}
 	if n := m.Want(200, "GET", "/api/v2/transactions?total=true&filter=comment:'--backup-every'", "").Text("totalCount"); n != "2" {
 		t.Errorf("%s transactions, behind commit %d", n, before)
 	}
-	if err := backup.Every(t.Context(), m.Address, time.Second, 4); err == nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, time.Second, 4); err == nil {
 		t.Error("every second is taken")
 	}
 }

@@ -39,7 +39,7 @@ func NewRecord(rr dns.RR) (Record, error) {
 func (r Record) Check() error {
 	end := NameEnd(r, 0)
 	if end < 0 || len(r) < end+fixedSize || len(r) != end+fixedSize+int(binary.BigEndian.Uint16(r[end+8:])) {
-		return fmt.Errorf("%d bytes that are no record", len(r))
+		return fmt.Errorf("%d bytes that are not a record", len(r))
 	}
 	return nil
 }

@@ -60,12 +60,12 @@ func pairUnits(t testing.TB, x dhcpdata.Pair, size int) dhcpdata.Units {
 // newPairMembers starts the servers of a pair and connects them. MCLT is 60 seconds, and size the number of addresses.
 func newPairMembers(t *testing.T, size int) (one, two *pairMember) {
 	t.Helper()
-	port := freeport.For(t)
-	one = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.For(t).String(), listen: freeport.For(t).String(),
-		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port()),
+	port := freeport.Reserve(t)
+	one = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.Reserve(t).String(), listen: freeport.Reserve(t).String(),
+		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port()),
 		pair: dhcpdata.Pair{ID: 2, Primary: true, Partner: 2, PartnerName: "two", Endpoint: port, MCLT: 60, Split: 128, Override: 2}}
-	two = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.For(t).String(), listen: port.String(),
-		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port()),
+	two = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.Reserve(t).String(), listen: port.String(),
+		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port()),
 		pair: dhcpdata.Pair{ID: 1, Partner: 1, PartnerName: "one", Endpoint: port, MCLT: 60, Split: 128, Override: 2}}
 	one.start()
 	two.start()

@@ -80,7 +80,7 @@ func start(t testing.TB, dir string, u dhcpdata.Units, prepare ...func(*service)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
-	address := freeport.For(t).String()
+	address := freeport.Reserve(t).String()
 	if err := s.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[%q]}`, address))); err != nil {
 		t.Fatal(err)
 	}

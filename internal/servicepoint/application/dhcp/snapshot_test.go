@@ -61,7 +61,7 @@ func TestSnapshotParts(t *testing.T) {
 	for _, a := range all[:n/2] {
 		e.mu.Lock()
 		l := e.table.lease(a)
-		e.change(l, freed(l, e.clock.now()), dhcplease.Release, 0)
+		e.change(l, endedLease(l, e.clock.now()), dhcplease.Release, 0)
 		e.mu.Unlock()
 	}
 	snapshot := func() int64 {

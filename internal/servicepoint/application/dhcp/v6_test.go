@@ -48,7 +48,7 @@ func units6(t testing.TB, more ...dhcpdata.Item) dhcpdata.Units {
 func start6(t testing.TB, dir string, u dhcpdata.Units) (*service, netip.AddrPort) {
 	t.Helper()
 	s, address := start(t, dir, u)
-	at := netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port())
+	at := netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port())
 	if err := s.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[%q],"listen6":[%q]}`, address, at))); err != nil {
 		t.Skipf("no IPv6 on the loopback interface: %v", err)
 	}

@@ -35,12 +35,12 @@ func drive(t *testing.T) *driven {
 	for _, name := range []string{"named", "rndc", "named-checkconf"} {
 		peers.Program(t, name)
 	}
-	d := &driven{t: t, dir: t.TempDir(), at: freeport.For(t), stop: func() {}}
+	d := &driven{t: t, dir: t.TempDir(), at: freeport.Reserve(t), stop: func() {}}
 	options := filepath.Join(d.dir, "options")
 	if err := os.WriteFile(options, []byte("\tpid-file none;\n\tsession-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freeport.For(t),
+	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freeport.Reserve(t),
 		Options: options}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = d.Close() })
 	return d

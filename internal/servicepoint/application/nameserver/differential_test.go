@@ -181,7 +181,7 @@ func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 func nsd(t *testing.T, dir string, zones []given, files []string) *dns.Conn {
 	t.Helper()
 	program := peers.Program(t, "nsd")
-	at := freeport.For(t)
+	at := freeport.Reserve(t)
 	var text strings.Builder
 	fmt.Fprintf(&text, `server:
  ip-address: 127.0.0.1@%d

@@ -58,7 +58,7 @@ func TestSilentConnections(t *testing.T) {
 // TestFailedConfiguration checks that a failed configuration changes nothing, including listeners whose transport was to change.
 func TestFailedConfiguration(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
-	at, taken := listening(t, a), freeport.For(t)
+	at, taken := listening(t, a), freeport.Reserve(t)
 	l, err := net.Listen("tcp", taken.String())
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 func named(t *testing.T, zones ...given) *dns.Conn {
 	t.Helper()
 	program := peers.Program(t, "named")
-	dir, at := t.TempDir(), freeport.For(t)
+	dir, at := t.TempDir(), freeport.Reserve(t)
 	configuration := fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none;
 		session-keyfile none; recursion no; minimal-responses yes; minimal-any yes; notify no; tcp-clients 10;
 		zero-no-soa-ttl no; empty-zones-enable no; allow-transfer { any; }; }; controls { };

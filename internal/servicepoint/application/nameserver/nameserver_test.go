@@ -533,7 +533,7 @@ func TestConfiguration(t *testing.T) {
 func TestListening(t *testing.T) {
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)
-	free := freeport.For(t)
+	free := freeport.Reserve(t)
 	at, port := free.String(), free.Port()
 	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, port))); err != nil {
 		t.Fatal(err)

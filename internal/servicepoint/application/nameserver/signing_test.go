@@ -432,7 +432,7 @@ func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion, fo
 
 func (g given) unbound(t *testing.T, port uint16) {
 	program := peers.Program(t, "unbound")
-	dir, at := t.TempDir(), freeport.For(t)
+	dir, at := t.TempDir(), freeport.Reserve(t)
 	text := fmt.Sprintf(`server:
  interface: 127.0.0.1@%d
  chroot: ""

@@ -28,7 +28,7 @@ func keyed(name, algorithm string) (zonedata.SigningKey, []zonedata.Match) {
 // listening makes an application listen and returns the address.
 func listening(t *testing.T, a *nameServer) netip.AddrPort {
 	t.Helper()
-	at := freeport.For(t)
+	at := freeport.Reserve(t)
 	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, at.Port()))); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestJournal(t *testing.T) {
 func TestNamedCopies(t *testing.T) {
 	program := peers.Program(t, "named")
 	key, match := keyed("copy.", dns.HmacSHA256)
-	theirs := freeport.For(t)
+	theirs := freeport.Reserve(t)
 	at := func(serial int) given {
 		g := numbered(serial, 300)
 		g.transfer, g.keys, g.notify = match, []zonedata.SigningKey{key}, []netip.AddrPort{theirs}

@@ -42,7 +42,7 @@ func TestSecured(t *testing.T) {
 	certificate, key, trust := credentials(t)
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)
-	plain, secure, web := freeport.For(t), freeport.For(t), freeport.For(t)
+	plain, secure, web := freeport.Reserve(t), freeport.Reserve(t), freeport.Reserve(t)
 	configuration := func(format string, args ...any) json.RawMessage {
 		return fmt.Appendf(nil, `{"listen":[`+format+`],"tls":{"certificate":%q,"key":%q}}`, append(args, certificate, key)...)
 	}

@@ -110,7 +110,7 @@ func TestAskerFails(t *testing.T) {
 	if err := ask(at, 1, 10*time.Second); !errors.Is(err, errTooLarge) {
 		t.Errorf("with a large answer: %v", err)
 	}
-	if err := ask(freeport.For(t), 0, 10*time.Second); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := ask(freeport.Reserve(t), 0, 10*time.Second); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("without a server: %v", err)
 	}
 	if len(a.sockets) != 0 {

@@ -36,7 +36,7 @@ type source struct {
 // newSource starts a source.
 func newSource(t *testing.T, address string, ttl uint32) *source {
 	t.Helper()
-	s := &source{t: t, at: freeport.For(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}, ports: map[int]int{}}
+	s := &source{t: t, at: freeport.Reserve(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}, ports: map[int]int{}}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
@@ -108,7 +108,7 @@ func forwardingTo(t *testing.T, log *slog.Logger, more string, upstreams ...*sou
 			t.Error(err)
 		}
 	})
-	listen := freeport.For(t)
+	listen := freeport.Reserve(t)
 	all := make([]string, len(upstreams))
 	for i, u := range upstreams {
 		all[i] = fmt.Sprintf(`{"address":%q}`, u.at)
@@ -254,7 +254,7 @@ func TestPrefetch(t *testing.T) {
 
 // TestMetrics checks that queries and cache hits are counted at the configured endpoint.
 func TestMetrics(t *testing.T) {
-	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
+	up, shown := newSource(t, "192.0.2.1", 60), freeport.Reserve(t).String()
 	_, at := forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
 	for range 3 {
 		found(at, "quay.example.")
@@ -277,7 +277,7 @@ func TestMetrics(t *testing.T) {
 
 // TestMetricsAreBounded checks that a client with many connections to the metrics endpoint does not block others.
 func TestMetricsAreBounded(t *testing.T) {
-	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
+	up, shown := newSource(t, "192.0.2.1", 60), freeport.Reserve(t).String()
 	forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
 	var first net.Conn
 	for range 3 * maxScrapers {

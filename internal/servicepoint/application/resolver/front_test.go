@@ -38,7 +38,7 @@ func hitsOf(t *testing.T, app *resolver) (n float64) {
 // variedUpstream starts an upstream whose answers depend on the name: the first label selects the form, the second one the TTL.
 func variedUpstream(t *testing.T) string {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", freeport.For(t).String())
+	packets, err := net.ListenPacket("udp", freeport.Reserve(t).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func compareOnce(t *rapid.T, at string) {
 
 // TestHitsAllocateNothing checks that the front answers without allocating memory, with metrics as well.
 func TestHitsAllocateNothing(t *testing.T) {
-	for _, more := range []string{"", fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1000000}`, freeport.For(t))} {
+	for _, more := range []string{"", fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1000000}`, freeport.Reserve(t))} {
 		app, at := startResolver(t, variedUpstream(t), &lines{}, more)
 		m := new(dns.Msg)
 		m.SetQuestion("a1.t300.test.", dns.TypeA)
@@ -396,7 +396,7 @@ func series(t *testing.T) map[string]float64 {
 // a line for each query.
 func TestHitsAreCounted(t *testing.T) {
 	var log lines
-	app, at := startResolver(t, variedUpstream(t), &log, fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1}`, freeport.For(t)))
+	app, at := startResolver(t, variedUpstream(t), &log, fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1}`, freeport.Reserve(t)))
 	app.stop() // health checks are counted as well
 	app.checks.Wait()
 	for _, name := range []string{"a1.t300.test.", "no1.t300.test.", "empty1.t300.test.", "alias1.t300.test."} {

@@ -39,7 +39,7 @@ func TestConnectionsOfOneClientAreLimited(t *testing.T) {
 		}
 	}()
 	certificate, key, _ := credentials(t, "one.example")
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	if err := app.Configure(text(plain, secure, certificate, key, "9")); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestRefusedConfigurationChangesNothing(t *testing.T) {
 	}
 	defer taken.Close() //nolint:errcheck // a socket of the test
 	certificate, key, _ := credentials(t, "one.example")
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	good := text(plain, secure, certificate, key, "9")
 	if err := app.Configure(good); err != nil {
 		t.Fatal(err)

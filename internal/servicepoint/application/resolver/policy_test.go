@@ -145,7 +145,7 @@ func policyZoneOf(name string, rules ...string) []string {
 // startResolver starts a resolver with an upstream and returns it with its address.
 func startResolver(t *testing.T, upstream string, log *lines, more string) (app *resolver, at string) {
 	t.Helper()
-	at = freeport.For(t).String()
+	at = freeport.Reserve(t).String()
 	host, port, _ := net.SplitHostPort(at)
 	app, _ = Kind().New(slog.New(slog.NewTextHandler(log, nil))).(*resolver)
 	t.Cleanup(func() {
@@ -303,7 +303,7 @@ func TestForwardingRoles(t *testing.T) {
 	if err := zonedata.WriteEmpty(&nothing); err != nil {
 		t.Fatal(err)
 	}
-	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.Nothing() {
+	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.EmptyRevision() {
 		t.Error(err)
 	}
 }

@@ -75,7 +75,7 @@ func TestListenersOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	asked := func(name string, pool *x509.CertPool) error {
 		q := new(dns.Msg)
 		q.SetQuestion("quay.example.", dns.TypeA)
