@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Of returns a number with its noun. noun is the singular; the plural follows the rules of English: "zone", "entry", "address". Of a noun
+// Count returns a number with its noun. noun is the singular; the plural follows the rules of English: "zone", "entry", "address". Of a noun
 // with several words, the last one is inflected.
 func Of[N int | int32 | int64 | uint64](n N, noun string) string {
 	if n != 1 {

@@ -233,7 +233,7 @@ func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
 	again *attempt) (ans answer, err error) {
 	if len(all) > 1 || q.Prune { // a single resource has a description of its own
-		text := "Applied " + plural.Of(len(all), "resource")
+		text := "Applied " + plural.Count(len(all), "resource")
 		if q.Prune {
 			text += ", and deleted other resources with the tag " + strings.TrimPrefix(q.Tag, "tags/")
 		}

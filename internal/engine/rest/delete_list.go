@@ -100,7 +100,7 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 		p.Fields = []string{confirmHeader}
 		return ans, p
 	}
-	tx.Describe("DELETE_LIST", "Deleted "+plural.Of(len(ids), "resource")+" at once")
+	tx.Describe("DELETE_LIST", "Deleted "+plural.Count(len(ids), "resource")+" at once")
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Options: rq.options, Extra: map[string]string{}}
 	for _, id := range ids {
 		row, err := tx.Get(id)

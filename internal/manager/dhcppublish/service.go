@@ -115,8 +115,8 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 			}
 		}
 	}
-	p.Summary = fmt.Sprintf("%s with %s and %s", plural.Of(len(c.networks), "network"), plural.Of(pools, "range"),
-		plural.Of(reservations, "reservation"))
+	p.Summary = fmt.Sprintf("%s with %s and %s", plural.Count(len(c.networks), "network"), plural.Count(pools, "range"),
+		plural.Count(reservations, "reservation"))
 	p.Commit = func(tx *store.Tx, serves string) (int64, error) {
 		return commitUnits(tx, row.Configuration, server, revision, there, serves, before, after)
 	}

@@ -421,10 +421,10 @@ func (o *outcome) summary() string {
 		removed += len(c.removed)
 		added += len(c.added)
 	}
-	text := fmt.Sprintf("%s, %d of them changed: %s added, %d removed", plural.Of(o.zones, "zone"), len(o.all),
-		plural.Of(added, "record"), removed)
+	text := fmt.Sprintf("%s, %d of them changed: %s added, %d removed", plural.Count(o.zones, "zone"), len(o.all),
+		plural.Count(added, "record"), removed)
 	if o.checked {
-		text = plural.Of(o.zones, "zone") + plural.Verb(o.zones, " was", " were") + " checked"
+		text = plural.Count(o.zones, "zone") + plural.Verb(o.zones, " was", " were") + " checked"
 	}
 	if o.text != "" {
 		text = o.text

@@ -346,7 +346,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})
 		case free <= 0:
 			if away >= bound {
-				n.reason = fmt.Sprintf("%s away, and at most %d may be", plural.Of(away, "service point")+plural.Verb(away, " is", " are"), bound)
+				n.reason = fmt.Sprintf("%s away, and at most %d may be", plural.Count(away, "service point")+plural.Verb(away, " is", " are"), bound)
 			}
 		default:
 			one := memberStep{id: m.id, state: state, order: r.Version}

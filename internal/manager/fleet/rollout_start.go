@@ -37,7 +37,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if err := addHistory(tx, "ADD_ROLLOUT", "Started the rollout %s of %s: its filter matches %s", id, p.Version,
-			plural.Of(len(candidates), "service point")); err != nil {
+			plural.Count(len(candidates), "service point")); err != nil {
 			return err
 		}
 		rows, err := memberRows(tx, candidates, id, &p)

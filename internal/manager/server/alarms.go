@@ -32,7 +32,7 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	s.addBackupAlarms(now, add)
 	s.addFleetAlarms(add)
 	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
-		add(Alarm{Severity: warning, What: plural.Of(n, "rollout") + plural.Verb(n, " has halted.", " have halted."),
+		add(Alarm{Severity: warning, What: plural.Count(n, "rollout") + plural.Verb(n, " has halted.", " have halted."),
 			Do: "Read the reason, then resume the rollout or roll it back.", Command: "portolan rollout list"},
 			AlarmLink{"Show the rollouts", "/ui/fleet?rollouts=1"})
 	}
@@ -97,7 +97,7 @@ func (s *Status) addDatabaseAlarms(add addAlarm) {
 			Do: "Check its replication. Lists are read from the database meanwhile."})
 	}
 	if n := s.Indexes.Missing; n > 0 && s.Indexes.Fault != "" {
-		add(Alarm{Severity: warning, What: fmt.Sprintf("%s of user-defined fields could not be created: %s.", plural.Of(n, "index"),
+		add(Alarm{Severity: warning, What: fmt.Sprintf("%s of user-defined fields could not be created: %s.", plural.Count(n, "index"),
 			strings.TrimSuffix(s.Indexes.Fault, ".")), Do: "Correct the cause, or set indexed to false. The manager retries automatically. " +
 			"Filters by these fields scan all resources meanwhile."}, AlarmLink{"User-defined fields", "/ui/userDefinedFieldDefinitions"})
 	}
@@ -137,7 +137,7 @@ func (s *Status) addSpaceAlarms(add addAlarm) {
 		links = append(links, AlarmLink{f.Range, fmt.Sprintf("/ui/networks/%d", f.ID)})
 	}
 	if total > 0 {
-		add(Alarm{Severity: warning, What: fmt.Sprintf("%s %s %d%% full or more: %s.", plural.Of(total, "network"),
+		add(Alarm{Severity: warning, What: fmt.Sprintf("%s %s %d%% full or more: %s.", plural.Count(total, "network"),
 			plural.Verb(total, "is", "are"), s.Space.Mark, strings.Join(names, ", ")), Do: "Release unused addresses, or assign a larger network.",
 			Command: "portolan next blocks/... --size /LENGTH"}, append(links, AlarmLink{"Find space", "/ui/find"})...)
 	}
@@ -186,7 +186,7 @@ func namePoints(some []fleet.Troubled, all int64, query string) (text string, li
 	text = strings.Join(names, ", ")
 	switch more := all - int64(len(some)); {
 	case len(some) == 0:
-		text = plural.Of(all, "service point")
+		text = plural.Count(all, "service point")
 	case more > 0:
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -179,7 +179,7 @@ func (o *prepared) describe() (message string, warnings []string) {
 	if o.groups == 0 {
 		warnings = append(warnings, "the server has no TFTP role: it serves no files")
 	}
-	return fmt.Sprintf("%s, %d of them changed: %d bytes to send, %d removed", plural.Of(len(o.files.Files), "file"),
+	return fmt.Sprintf("%s, %d of them changed: %d bytes to send, %d removed", plural.Count(len(o.files.Files), "file"),
 		o.added, o.sent, o.removed), warnings
 }
 
