@@ -128,7 +128,10 @@ func (w *wired) structure(m *child) error {
 		b.add(name+", CPU time of the manager", cpu.String(), structuralCPU.String(), float64(cpu)/float64(structuralCPU), "at most 1",
 			cpu <= structuralCPU)
 	}
-	return w.fullAgain()
+	if err := w.fullAgain(); err != nil {
+		return err
+	}
+	return w.besideImport(m)
 }
 
 // fullAgain measures a full deployment that changes nothing.

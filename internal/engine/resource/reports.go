@@ -44,9 +44,10 @@ type SpaceMap struct {
 	// Range is the space of the resource, Whole the smallest prefix that contains it, Length the prefix length of one cell.
 	Range, Whole space.Range
 	Length       int
-	// Kinds are the names of the contents of cells; Cells are the parts in address order.
+	// Kinds are the names of the contents of cells. Count is the number of cells, and Cell returns one by its number in address order.
 	Kinds []string
-	Cells []Cell
+	Count int
+	Cell  func(i int) Cell
 }
 
 // Cell is one part of a SpaceMap.

@@ -91,10 +91,10 @@ func checkOverlap(row *store.Resource, part netip.Prefix) error {
 
 // mapText encodes a map.
 func mapText(m *resource.SpaceMap, form media, above string) []byte {
-	b := make([]byte, 0, len(m.Cells)+512)
+	b := make([]byte, 0, m.Count+512)
 	b = schema.AppendString(append(b, `{"range":`...), m.Range.String())
 	b = schema.AppendString(append(b, `,"prefix":`...), m.Whole.String())
-	b = strconv.AppendInt(append(b, `,"cells":`...), int64(len(m.Cells)), 10)
+	b = strconv.AppendInt(append(b, `,"cells":`...), int64(m.Count), 10)
 	b = strconv.AppendInt(append(b, `,"cellLength":`...), int64(m.Length), 10)
 	b = strconv.AppendInt(append(b, `,"levels":`...), mapLevels, 10)
 	b = append(b, `,"kinds":[`...)
@@ -105,12 +105,12 @@ func mapText(m *resource.SpaceMap, form media, above string) []byte {
 		b = schema.AppendString(b, kind)
 	}
 	b = append(b, `],"map":"`...)
-	for _, c := range m.Cells {
-		if c.Outside {
+	for i := range m.Count {
+		if c := m.Cell(i); c.Outside {
 			b = append(b, outside)
-			continue
+		} else {
+			b = append(b, mapLetters[int(c.Kind)*mapLevels+level(c.Full)])
 		}
-		b = append(b, mapLetters[int(c.Kind)*mapLevels+level(c.Full)])
 	}
 	b = append(b, '"')
 	if form == asHAL {

@@ -10,8 +10,7 @@ import (
 // This file decides how a list finds its rows, in the same way on both databases. Their own planners see the shape of a statement but not
 // its arguments. A selective condition (a key, an address) is always used. Of the other conditions with an index, each is tried: its rows
 // are counted up to a bound (Tx.sortBound). The rows of the condition with the fewest matches are read and sorted. If all conditions
-// exceed the bound, the rows are read in the requested order and filtered: with that number of matches a page fills quickly, unless they
-// are all at the other end.
+// exceed the bound, the rows are read in the requested order and filtered: many matches fill a page quickly, unless all are at the end.
 
 // defaultSortLimit is the number of rows that may always be looked up and sorted. maxSortLimit is that number if a page in order would
 // cost more.
@@ -79,9 +78,8 @@ func (tx *Tx) planAccess(q Query) (a access, err error) {
 	}
 	a.where = q.Where
 	if q.From != Resources || tx.writing || q.Direct { // an update only reads rows that it knows to be few
-		if tx.setPlanMode(q.Direct); q.From != Resources && !tx.writing && !q.Direct {
-			err = tx.planRows(&a, q)
-		}
+		tx.setPlanMode(q.Direct)
+		err = tx.planRows(&a, q)
 		return a, err
 	}
 	all := tightenBounds(conjuncts(nil, q.Where))
@@ -467,35 +465,3 @@ func (f Field) isSelective() bool {
 
 // isKey reports whether the field is the key. In its index the rows of a configuration are adjacent.
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
-
-// isRange reports whether each of the alternatives is a range in an index. key is true if all are ranges of keys.
-func (e Any) isRange() (key, ok bool) {
-	key = true
-	for _, one := range e {
-		c, is := one.(Compare)
-		if !is || !c.isRange() {
-			return false, false
-		}
-		key = key && c.Field.isKey()
-	}
-	return key, len(e) > 0
-}
-
-// equalityFields returns the indexed fields that the alternatives compare with a value. ok is false if an alternative has no such field.
-func (e Any) equalityFields() (fields []Field, ok bool) {
-	for _, one := range e {
-		all, ok := one.(All) // an address with its family, or the two ends of a range
-		if !ok {
-			all = All{one}
-		}
-		at := slices.IndexFunc(all, func(part Expr) bool {
-			c, ok := part.(Compare)
-			return ok && c.Field.isIndexed() && c.Op == "eq" && c.Value != nil
-		})
-		if at < 0 {
-			return nil, false
-		}
-		fields = append(fields, all[at].(Compare).Field)
-	}
-	return fields, len(fields) > 0
-}

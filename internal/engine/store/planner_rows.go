@@ -2,17 +2,20 @@ package store
 
 import "slices"
 
-// planRows decides how the rows of another source than Resources are found. Databases expect many rows of a range and then read all rows in
-// the order of the list: a range that matches few rows is looked up, and its rows are sorted.
+// planRows decides how the rows of another source than Resources are found. Databases may expect many rows of a condition, and then read
+// all rows in the order of the list: a condition that matches few rows is looked up, and its rows are sorted.
 func (tx *Tx) planRows(a *access, q Query) error {
+	if q.From == Resources || tx.writing || q.Direct {
+		return nil
+	}
 	var ranges []All
 	for _, e := range conjuncts(nil, q.Where) {
 		c, ok := e.(Compare)
 		switch {
 		case !ok || !c.Field.isIndexed() || c.Value == nil:
-		case c.Op == "eq": // its index is used, and ranges beside it cost little
+		case c.Op == "eq" && c.Field.Kind != Text: // its index is used, and conditions beside it cost little
 			return nil
-		case c.Field.Kind == Text && slices.Contains([]string{"gt", "ge", "lt", "le"}, c.Op):
+		case c.Field.Kind == Text && slices.Contains([]string{"eq", "gt", "ge", "lt", "le"}, c.Op):
 			if slices.ContainsFunc(q.Order, func(o Order) bool { return slices.Equal(o.By.Path, c.Field.Path) }) {
 				return nil // the index has the rows in order
 			}

@@ -72,11 +72,15 @@ type leaseWriter struct {
 	dropped   int
 	// confirmed are the networks with imported leases that the server has confirmed.
 	confirmed map[int64]bool
+	// recalled are the networks with lost leases. lost is true after the last part of a list of a server that has lost leases.
+	recalled map[int64]bool
+	lost     bool
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
-		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{}}
+		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{},
+		recalled: map[int64]bool{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It

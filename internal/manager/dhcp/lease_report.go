@@ -90,11 +90,14 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		if err != nil {
 			return err
 		}
+		if s := record.Snapshot; s != nil && s.Last && s.Lost {
+			mark.lost = int64(s.ID & math.MaxInt64) //nolint:gosec // without the sign
+		}
 		renewals += n
 	}
 	mark.snapshot = w.snapshot
 	if err := errors.Join(w.pages.write(), w.counts.write(), mark.write(tx, server.ID, node), w.reportAbandoned(),
-		w.importsEnd(r.Restored)); err != nil {
+		w.importsEnd(r.Restored), w.recallsEnd(r.Restored, r.Missing)); err != nil {
 		return err
 	}
 	r.Applied(len(records), renewals, w.dropped)
@@ -114,6 +117,8 @@ func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
 type leaseMark struct {
 	journal            string
 	sequence, snapshot int64
+	// lost is the ID of the last list of a server that had lost leases.
+	lost int64
 }
 
 // precedes reports whether a record follows the position: nothing between them is missing.
@@ -125,8 +130,8 @@ func (m leaseMark) precedes(r dhcplease.Record) bool {
 }
 
 func readMark(tx *store.Tx, server, node int64) (m leaseMark, err error) {
-	err = tx.QueryRow("SELECT journal, sequence, snapshot FROM dhcp_lease_mark WHERE server = ? AND node = ?", server, node).
-		Scan(&m.journal, &m.sequence, &m.snapshot)
+	err = tx.QueryRow("SELECT journal, sequence, snapshot, lost FROM dhcp_lease_mark WHERE server = ? AND node = ?", server, node).
+		Scan(&m.journal, &m.sequence, &m.snapshot, &m.lost)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -134,9 +139,9 @@ func readMark(tx *store.Tx, server, node int64) (m leaseMark, err error) {
 }
 
 func (m leaseMark) write(tx *store.Tx, server, node int64) error {
-	return tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence, snapshot) VALUES (?, ?, ?, ?, ?)"+
-		" ON CONFLICT (server, node) DO UPDATE SET journal = excluded.journal, sequence = excluded.sequence, snapshot = excluded.snapshot",
-		server, node, m.journal, m.sequence, m.snapshot)
+	return tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence, snapshot, lost) VALUES (?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (server, node) DO UPDATE SET journal = excluded.journal, sequence = excluded.sequence, snapshot = excluded.snapshot,"+
+		" lost = excluded.lost", server, node, m.journal, m.sequence, m.snapshot, m.lost)
 }
 
 // record applies a record, and returns the number of renewals.
@@ -200,11 +205,19 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 		return err
 	}
 	for _, c := range gone {
-		if err := w.change(c); err != nil {
+		restores := false
+		var err error
+		if r.Snapshot.Lost {
+			restores, err = w.recall(c.address)
+		}
+		if err == nil && !restores {
+			err = w.change(c)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	w.snapshot = 0
+	w.snapshot, w.lost = 0, w.lost || r.Snapshot.Lost
 	return nil
 }
 

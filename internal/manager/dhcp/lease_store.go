@@ -35,7 +35,7 @@ func newLeaseExtension() *store.Extension {
 			{Name: "dhcp_lease_count", Columns: []string{"container", "state", "n"}, Key: 2, Derived: "recomputed from the leases"},
 			{Name: "dhcp_lease_import", Columns: []string{"id", "configuration", "low", "data"}, Key: 1},
 			{Name: "dhcp_lease_history", Columns: []string{"container", "samples"}, Key: 1},
-			{Name: "dhcp_lease_mark", Columns: []string{"server", "node", "journal", "sequence", "snapshot"}, Key: 2}}}
+			{Name: "dhcp_lease_mark", Columns: []string{"server", "node", "journal", "sequence", "snapshot", "lost"}, Key: 2}}}
 }
 
 // leaseFollower moves leases to other networks when networks are split, merged, moved or resized, and deletes those without a network. It

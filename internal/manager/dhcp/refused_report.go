@@ -217,8 +217,9 @@ func (w *refusedWriter) limit() error {
 
 // engineReasons are the reasons of the engine of a server, which no decision has.
 var engineReasons = map[string]string{"overloaded": "The disk of the server does not keep up.",
-	"too-many-offers": "Too many clients ask at the same time, in total or through one relay.",
-	"journal-full":    "The server cannot store leases: its disk is full or damaged."}
+	"too-many-offers":     "Too many clients ask at the same time, in total or through one relay.",
+	"leases-not-restored": "The server has lost leases, and waits until the manager has restored them.",
+	"journal-full":        "The server cannot store leases: its disk is full or damaged."}
 
 // IsReason reports whether a reason is known.
 func IsReason(reason string) bool { return reasonText(reason) != "" }

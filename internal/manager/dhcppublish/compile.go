@@ -392,6 +392,10 @@ func (c *compiler) compileServer() error {
 	if x.Snapshot = c.snapshot; x.Snapshot == 0 { // a server that is deployed for the first time may have leases already
 		x.Snapshot = c.tx.Now().UnixMilli()
 	}
+	var err error
+	if x.Restored, err = dhcp.LastLost(c.tx, c.server.ID); err != nil {
+		return err
+	}
 	c.add(dhcpdata.ServerUnit, x)
 	row, _, err := c.get(c.configuration)
 	if err != nil {

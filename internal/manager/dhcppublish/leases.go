@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/wire/dhcpdata"
 )
 
@@ -64,6 +65,9 @@ func (l *Live) requestLeases(tx *store.Tx, server *store.Resource) (wake []strin
 			continue
 		}
 		s.Snapshot = max(s.Snapshot+1, tx.Now().UnixMilli())
+		if s.Restored, err = dhcp.LastLost(tx, server.ID); err != nil {
+			return nil, err
+		}
 		if records[i], err = dhcpdata.Encode(s); err != nil {
 			return nil, err
 		}

@@ -302,7 +302,7 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 			err := scan(&d.configuration, &d.what, &d.changed)
 			all = append(all, d)
 			return err
-		}, "SELECT configuration, what, changed FROM dhcp_due ORDER BY changed LIMIT ?", dueAtOnce); err != nil {
+		}, "SELECT configuration, what, changed FROM dhcp_due ORDER BY changed, what DESC LIMIT ?", dueAtOnce); err != nil {
 			return err
 		}
 		if len(all) == 0 {

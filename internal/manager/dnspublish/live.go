@@ -37,7 +37,8 @@ const (
 	laneWhole = 3
 )
 
-// maxLive is the maximum number of names in one transaction that are deployed in laneLive.
+// maxLive is the maximum number of names in one transaction that are deployed in laneLive. Steps of large work never are: on a slow machine,
+// they are small, and other changes would wait for all of them.
 const maxLive = 200
 
 // liveViews caches the live views, whose changes are deployed automatically, and queues the changes of each transaction.
@@ -363,7 +364,7 @@ func (f *liveFollower) BeforeCommit() error {
 	}
 	slices.SortFunc(all, due.compare)
 	lane := laneLive
-	if len(all) > maxLive {
+	if len(all) > maxLive || f.tx.IsPartOfLargeWork() {
 		lane = laneBulk
 	}
 	for _, d := range all {

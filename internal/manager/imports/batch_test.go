@@ -131,3 +131,24 @@ func dump(m *apitest.API, to *strings.Builder) {
 		m.T.Fatal(err)
 	}
 }
+
+// TestImportIsLargeWork checks that the names of a long file wait in the lane for large work, and those of its first rows do not.
+func TestImportIsLargeWork(t *testing.T) {
+	m := start(t)
+	_, view, zone, _, _ := m.Basics()
+	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	var file strings.Builder
+	file.WriteString("type,name,text\n")
+	for i := range 350 {
+		fmt.Fprintf(&file, "TXTRecord,n%d,text\n", i)
+	}
+	made, log := m.Imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords"`, file.String())
+	if apitest.ImportCounts(made) != "COMPLETED: 350 rows, 350 created, 0 updated, 0 unchanged, 0 refused" {
+		t.Fatalf("%s\n%s", apitest.ImportCounts(made), log)
+	}
+	live := rows(m, "SELECT count(*) FROM dns_due WHERE kind = 'name' AND lane = 0")
+	bulk := rows(m, "SELECT count(*) FROM dns_due WHERE kind = 'name' AND lane = 1")
+	if live < 50 || live > 200 || live+bulk != 350 {
+		t.Errorf("%d names in the lane of single changes, %d in that of large work", live, bulk)
+	}
+}

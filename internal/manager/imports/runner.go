@@ -31,7 +31,9 @@ const (
 const (
 	firstStep   = 50
 	maxStepRows = 2_000
-	stepTime    = 50 * time.Millisecond
+	// manyRows is the number of rows of a file after which its import is large work.
+	manyRows = 200
+	stepTime = 50 * time.Millisecond
 	// maxAtOnce is the maximum number of rows imported in one transaction.
 	maxAtOnce = 10_000
 	// maxBytesAtOnce is the maximum size of a file imported in one transaction, in bytes, as its rows are in memory.

@@ -53,6 +53,8 @@ type cells struct {
 	base  number128
 	// shift is the number of address bits within a cell.
 	shift int
+	// size is the number of addresses in a cell.
+	size float64
 	// used counts the addresses in use, unusable the network and broadcast addresses.
 	used, unusable []float64
 	kinds          []byte
@@ -69,6 +71,7 @@ func newCells(r space.Range, p netip.Prefix, n int) *cells {
 	c := &cells{whole: space.FromPrefix(p), base: newNumber128(p.Addr()), used: make([]float64, n),
 		unusable: make([]float64, n), kinds: make([]byte, n)}
 	c.shift = length - p.Bits() - bits.TrailingZeros(uint(n)) //nolint:gosec // at least 1
+	c.size = math.Ldexp(1, c.shift)
 	return c
 }
 
@@ -86,9 +89,6 @@ func (c *cells) span(r space.Range) (first, last int) {
 	at := func(a netip.Addr) int { return int(newNumber128(a).minus(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
 	return at(r.Low), at(r.High)
 }
-
-// size returns the number of addresses in a cell.
-func (c *cells) size() float64 { return math.Ldexp(1, c.shift) }
 
 // setKind updates the content of the cells that a range covers. The range may be partly outside of the prefix.
 func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
@@ -116,9 +116,9 @@ func (c *cells) addUsed(r space.Range) {
 		}
 		return float64(n.low & (1<<c.shift - 1))
 	}
-	c.used[first] += c.size() - inCell(low)
+	c.used[first] += c.size - inCell(low)
 	for i := first + 1; i < last; i++ {
-		c.used[i] += c.size()
+		c.used[i] += c.size
 	}
 	c.used[last] += inCell(high) + 1
 }
@@ -162,16 +162,15 @@ func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int
 // spaceMap returns the cells as a map of the range lies.
 func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
 	lies, _ = lies.Intersect(c.whole)
-	m := &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Cells: make([]resource.Cell, len(c.used)),
-		Length: c.whole.Low.BitLen() - c.shift}
 	first, last := c.span(lies)
-	for i := range m.Cells {
-		m.Cells[i] = resource.Cell{Outside: i < first || i > last, Kind: c.kinds[i]}
-		if room := c.size() - c.unusable[i]; room > 0 {
-			m.Cells[i].Full = c.used[i] / room
-		}
-	}
-	return m
+	return &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Length: c.whole.Low.BitLen() - c.shift, Count: len(c.used),
+		Cell: func(i int) resource.Cell {
+			one := resource.Cell{Outside: i < first || i > last, Kind: c.kinds[i]}
+			if room := c.size - c.unusable[i]; c.used[i] > 0 && room > 0 {
+				one.Full = c.used[i] / room
+			}
+			return one
+		}}
 }
 
 // blockMap returns the utilization and the content of a block in n parts, or of a prefix of it if part is valid.

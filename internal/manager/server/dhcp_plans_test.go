@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -71,8 +72,8 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 	_, send := m.observe(configuration, "dhcp2")
 	now := m.Store.Now().Truncate(time.Second)
 	for i := range 50 {
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
-			Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
+		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
 		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: int64Of(t, network), Reason: "no-free-address", Message: "DISCOVER",
 			Count: 1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}
@@ -108,6 +109,15 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 		t.Fatalf("%s?%s does not read its table: %v", collection, query, statements)
 		return "", nil
 	}
+	// asked is ask again without statistics if they have come: of few rows, they say that all rows are read at the least cost.
+	asked := func(collection, query string, isGood func(plan []string) bool) (text string, plan []string, ok bool) {
+		if text, plan = ask(collection, query); isGood(plan) {
+			return text, plan, true
+		}
+		m.forgetStatistics()
+		text, plan = ask(collection, query)
+		return text, plan, isGood(plan)
+	}
 	used := map[string]bool{}
 	fail := func(key, query string, plan []string) {
 		if used[key] = true; withoutIndex[key] == "" {
@@ -124,13 +134,13 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 				}
 				condition := c.Conditions[f.Name] != nil
 				if text := leaseFilter(f, condition); text != "" && (f.Filterable() || condition) {
-					if query, plan := ask(collection, filter(text)); !isSelected(plan) {
+					if query, plan, ok := asked(collection, filter(text), isSelected); !ok {
 						fail(collection+" "+f.Name+"=", query, plan)
 					}
 				}
 				if f.Filterable() && !few && f.Kind != schema.Reference && leaseFilter(f, false) != "" { // a list sorts by values of other resources
 					for _, order := range []string{f.Name, "desc(" + f.Name + ")"} {
-						if query, plan := ask(collection, "orderBy="+order); isSorted(plan) {
+						if query, plan, ok := asked(collection, "orderBy="+order, isInOrder); !ok {
 							fail(collection+" "+f.Name, query, plan)
 						}
 					}
@@ -152,12 +162,30 @@ func isSelected(plan []string) bool {
 	}) && !slices.ContainsFunc(plan, func(line string) bool { return strings.Contains(line, "SCAN r") || strings.Contains(line, "Seq Scan") })
 }
 
-// isSorted reports whether a plan sorts all rows. The rows of one address are few.
-func isSorted(plan []string) bool {
-	if slices.Contains(plan, "Presorted Key: low") {
-		return false
+// forgetStatistics deletes the statistics of SQLite's planner. A new version of the schema makes all connections read them again.
+func (m *manager) forgetStatistics() {
+	m.T.Helper()
+	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
+		if tx.RoundTrips() {
+			return nil
+		}
+		there := false
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1')").Scan(&there); err != nil || !there {
+			return err
+		}
+		return errors.Join(tx.Write("DELETE FROM sqlite_stat1"), tx.Write("CREATE TABLE plans_test (id INTEGER)"),
+			tx.Write("DROP TABLE plans_test"))
+	}); err != nil {
+		m.T.Fatal(err)
 	}
-	return slices.ContainsFunc(plan, func(line string) bool {
+}
+
+// isInOrder reports whether a plan reads the rows in order. The rows of one address are few.
+func isInOrder(plan []string) bool {
+	if slices.Contains(plan, "Presorted Key: low") {
+		return true
+	}
+	return !slices.ContainsFunc(plan, func(line string) bool {
 		return strings.Contains(line, "TEMP B-TREE FOR ORDER") || strings.HasPrefix(line, "Sort Key") || strings.Contains(line, "->  Sort ")
 	})
 }
@@ -173,14 +201,15 @@ func TestLeasesByTheirEnd(t *testing.T) {
 		if i == 39 {
 			end = dhcplease.Infinite
 		}
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
-			Start: now.Unix(), Expires: end, MAC: fmt.Sprintf("00005e0053%02x", i)})
+		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: end, MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}
 	source.event(dhcplease.Release, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"),
 		Start: now.Unix(), MAC: "00005e005300"})
 	at := func(i int) string { return now.Add(time.Duration(i) * time.Minute).UTC().Format(time.RFC3339) }
-	for text, want := range map[string]int{"le('" + at(5) + "')": 5, "lt('" + at(5) + "')": 4, "ge('" + at(30) + "')": 9, "gt('" + at(30) + "')": 8,
-		"'" + at(7) + "'": 1, "in('" + at(7) + "','" + at(9) + "')": 2, "ne('" + at(7) + "')": 39, "null": 2, "ne(null)": 38,
+	for text, want := range map[string]int{"le('" + at(5) + "')": 5, "lt('" + at(5) + "')": 4, "ge('" + at(30) + "')": 9,
+		"gt('" + at(30) + "')": 8,
+		"'" + at(7) + "'":      1, "in('" + at(7) + "','" + at(9) + "')": 2, "ne('" + at(7) + "')": 39, "null": 2, "ne(null)": 38,
 		"gt('2200-01-01T00:00:00Z')": 0, "lt('1960-01-01T00:00:00Z')": 0, "ge('1960-01-01T00:00:00Z')": 38, "'1960-01-01T00:00:00Z'": 0} {
 		for _, path := range []string{"leases", "networks/" + network + "/leases"} {
 			if r := m.Want(200, "GET", "/api/v2/"+path+"?limit=100&"+filter("leaseExpirationDateTime:"+text), ""); r.Count() != want {

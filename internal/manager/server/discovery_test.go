@@ -184,11 +184,11 @@ func TestDiscovery(t *testing.T) {
 		t.Errorf("the observations are %s", r.Body)
 	}
 	for path, count := range map[string]int{"observations?" + filter("macAddress:'02:00:5e:00:53:07'"): 1,
-		"observations?" + filter("hostName:'crane.quay.example'"):                                        1,
-		"observations?" + filter("lastSeenDateTime:lt('2020-01-01T00:00:00Z')"):                          0,
-		"networks/" + network + "/observations?" + filter("address:gt('10.0.0.7')"):                      2,
-		"addresses/" + seven + "/observations":                                                           1,
-		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("type:'DiscoveredHost'"):     3,
+		"observations?" + filter("hostName:'crane.quay.example'"):                                                  1,
+		"observations?" + filter("lastSeenDateTime:lt('2020-01-01T00:00:00Z')"):                                    0,
+		"networks/" + network + "/observations?" + filter("address:gt('10.0.0.7')"):                                2,
+		"addresses/" + seven + "/observations":                                                                     1,
+		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("type:'DiscoveredHost'"):               3,
 		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("address:'"+agent.Addr().String()+"'"): 1} {
 		if r := d.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != count {
 			t.Errorf("%s: %d in place of %d: %s", path, r.Count(), count, r.Body)

@@ -29,6 +29,8 @@ type Server struct {
 	OtherAddresses []netip.Addr `json:"otherAddresses,omitempty"`
 	// Snapshot requests all leases again: the server sends them when the number has grown.
 	Snapshot int64 `json:"snapshot,omitempty"`
+	// Restored is the ID of the last list of a server that had lost leases: the content has the orders to restore those that it lacked.
+	Restored int64 `json:"restored,omitempty"`
 }
 
 // Network is a network that the server serves. It is in the network's unit, once.

@@ -158,11 +158,13 @@ type Renewals struct {
 // Snapshot is a part of a list of all leases. The manager replaces its leases of the server by the list after the part with Last.
 type Snapshot struct {
 	// ID identifies the list, and Part numbers its parts from 0. Requested is the number of the request in the content (dhcpdata.Server).
-	ID        uint64  `json:"id"`
-	Part      int     `json:"part"`
-	Last      bool    `json:"last,omitempty"`
-	Requested int64   `json:"requested,omitempty"`
-	Leases    []Lease `json:"leases"`
+	ID        uint64 `json:"id"`
+	Part      int    `json:"part"`
+	Last      bool   `json:"last,omitempty"`
+	Requested int64  `json:"requested,omitempty"`
+	// Lost is true if the server has lost leases: those that the manager knows and the list lacks may last. The manager restores them.
+	Lost   bool    `json:"lost,omitempty"`
+	Leases []Lease `json:"leases"`
 }
 
 // Renewal is the new expiry of the lease of an address, in Unix seconds.

@@ -170,9 +170,9 @@ func (w *Writer) put(kind byte, text []byte) {
 	}
 }
 
-// Taker receives the parts of a stream in order. The octets of Data are valid until it returns.
-type Taker interface {
-	Begin(h content.Envelope, m Manifest) error
+// Receiver receives the parts of a stream in order. The octets of Data are valid until it returns.
+type Receiver interface {
+	Start(h content.Envelope, m Manifest) error
 	Blob(hash string) error
 	Data(data []byte) error
 	// End is called once if the stream is complete.
@@ -180,7 +180,7 @@ type Taker interface {
 }
 
 // Read reads one stream to its end. in may contain further streams.
-func Read(in *bufio.Reader, t Taker) error {
+func Read(in *bufio.Reader, t Receiver) error {
 	h, err := content.Read(in)
 	if err == nil && h.Kind != Kind {
 		err = fmt.Errorf("the content is of the kind %q, and not %s", h.Kind, Kind)
@@ -200,7 +200,7 @@ func Read(in *bufio.Reader, t Taker) error {
 		err = checkRevision(h.To, text)
 	}
 	if err == nil {
-		err = t.Begin(h, m)
+		err = t.Start(h, m)
 	}
 	for blob := false; err == nil; {
 		if kind, text, err = readPart(in, text); err != nil {

@@ -23,7 +23,7 @@ type taken struct {
 	ended    bool
 }
 
-func (k *taken) Begin(h content.Envelope, m Manifest) error {
+func (k *taken) Start(h content.Envelope, m Manifest) error {
 	k.envelope, k.manifest, k.blobs = h, m, map[string][]byte{}
 	return nil
 }

@@ -152,9 +152,9 @@ func Records(text []byte, fn func(Record) error) error {
 	return nil
 }
 
-// Taker receives the parts of a stream in order. The records stay valid after the call.
-type Taker interface {
-	Begin(Header) error
+// Receiver receives the parts of a stream in order. The records stay valid after the call.
+type Receiver interface {
+	Start(Header) error
 	Settings(text []byte) error
 	Zone(Change) error
 	Removed(Record) error
@@ -165,14 +165,14 @@ type Taker interface {
 }
 
 // Read reads a stream to its end.
-func Read(in io.Reader, t Taker) error {
+func Read(in io.Reader, t Receiver) error {
 	r := bufio.NewReaderSize(in, partSize)
 	h, err := content.Read(r)
 	if err == nil && h.Kind != "" && h.Kind != Kind {
 		err = fmt.Errorf("the content is of the kind %q, and not %s", h.Kind, Kind)
 	}
 	if err == nil {
-		err = t.Begin(h)
+		err = t.Start(h)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -57,6 +58,7 @@ type engine struct {
 	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
 	pairs    map[int64]*pair
 	statuses map[int64]dhcppair.Status
+	recall   recall
 	// damaged is true if the journal has lost records. key identifies the server to its partners; it is nil before the first pair.
 	damaged bool
 	key     *pairKey
@@ -117,6 +119,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		return nil, nil, err
 	}
 	e.journal, e.damaged = j, err != nil
+	isNew := j.last.Load() == 0
 	limitGarbage(e.table.slots.used)
 	names, failed := openRegistrar(filepath.Join(dir, "names"), log)
 	if failed != nil {
@@ -127,6 +130,9 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 		o.times = &times{time.Now, bootTime}
 	}
 	e.startClock(*o.times)
+	if failed := e.startRecall(isNew && !e.damaged); failed != nil {
+		return nil, nil, failed
+	}
 	empty, failed := dhcpdata.Compile(nil, nil)
 	if failed != nil {
 		return nil, nil, failed
@@ -170,7 +176,7 @@ func (e *engine) decide(r *request, probed int) {
 	e.mu.Lock()
 	c := e.content.Load().compiled
 	d := dhcpdata.Decide(c, &r.facts, e.leasesFor(c), e.clock.now())
-	reason, sendsNow := e.refusesPaired(c, r, d), false
+	reason, sendsNow := cmp.Or(e.refusesUnknown(r, d), e.refusesPaired(c, r, d)), false
 	if reason == "" {
 		e.probesSuspects(d)
 		reason, sendsNow = e.carryOut(r, d, probed)
@@ -403,6 +409,7 @@ func (e *engine) tick() {
 		case wall := <-ticker.C:
 			e.expire()
 			e.tickPairs()
+			e.tickRecall()
 			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
 				e.tryDisk()

@@ -138,8 +138,11 @@ func (e *engine) limitJournal() {
 // journalConditions returns why the operator has to look after the journal.
 func (e *engine) journalConditions() (all []string) {
 	e.mu.Lock()
-	until := e.suspectUntil
+	until, waits := e.suspectUntil, e.recall.wanted && e.recall.until != 0
 	e.mu.Unlock()
+	if waits {
+		all = append(all, "leases were lost: new clients are served when the manager has restored those that it knows, or after a minute")
+	}
 	if e.clock.now() < until {
 		all = append(all, "the lease journal was damaged, so some leases may be unknown: until "+
 			time.Unix(until, 0).UTC().Format(time.RFC3339)+" an address is probed before it is offered")

@@ -311,7 +311,7 @@ func TestReports(t *testing.T) {
 	server := dhcpdata.Server{ID: 1, Name: "buoy", Configuration: 2, Snapshot: 5}
 	u := units(t, append(base, order)...)
 	u[dhcpdata.ServerUnit] = unit(t, dhcpdata.ServerUnit, server)
-	s, address = start(t, dir, u)
+	s, address = start(t, dir, u, func(s *service) { s.engine.endRecall() })
 	dial(t, address, 3).lease()
 	var begins, snapshots int
 	for _, r := range collected(t, s, func(all []dhcplease.Record) bool {

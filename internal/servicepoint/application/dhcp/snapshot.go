@@ -3,7 +3,6 @@ package dhcp
 import (
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -17,7 +16,8 @@ const snapshotStep = 500
 func (e *engine) wantSnapshot(number int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if number <= e.snapshot || e.snapshots || e.full.Load() {
+	isLost := e.recall.wanted && e.recall.list == 0 && number > 0
+	if number <= e.snapshot && !isLost || e.snapshots || e.full.Load() {
 		return
 	}
 	e.snapshots = true
@@ -45,7 +45,10 @@ type snapshotWriter struct {
 func (e *engine) writeSnapshot(requested int64) error {
 	failures := e.journal.failures.Load()
 	w := &snapshotWriter{e: e}
-	w.part.ID, w.part.Requested = rand.Uint64(), requested //nolint:gosec // it tells lists apart
+	e.mu.Lock()
+	w.part.ID, w.part.Lost = e.newList()
+	e.mu.Unlock()
+	w.part.Requested = requested
 	for next := slotID(1); next != 0; {
 		var err error
 		if next, err = w.queue(next); err != nil {

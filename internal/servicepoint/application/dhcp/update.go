@@ -34,6 +34,7 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.configurePairs(compiled)
 	e.performOrders(compiled)
+	e.takeRecall(compiled.Server)
 	e.names.setContent(compiled)
 	e.mu.Unlock()
 	e.wantSnapshot(compiled.Server.Snapshot)

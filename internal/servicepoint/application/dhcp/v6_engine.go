@@ -26,7 +26,7 @@ func (e *engine) decide6(r *request6, probed int) {
 	e.withoutRapidCommit(r)
 	c := e.content.Load().compiled
 	d := dhcpdata.Decide6(c, &r.facts, e.leasesFor(c), e.clock.now())
-	reason, sendsNow := e.refusesPaired6(c, r, d), false
+	reason, sendsNow := cmp.Or(e.refusesUnknown6(d), e.refusesPaired6(c, r, d)), false
 	if unknown, is := e.probing6(r, d); reason == "" && is != probeActive {
 		reason, sendsNow = e.carryOut6(r, d)
 		if sendsNow && is == probeNeeded && d.Reply != 0 {

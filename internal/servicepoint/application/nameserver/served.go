@@ -151,7 +151,7 @@ type contentReader struct {
 	now      *change
 }
 
-func (t *contentReader) Begin(h zonedata.Header) error {
+func (t *contentReader) Start(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return fmt.Errorf("what is served is another revision than the one that the data begins at")
 	}

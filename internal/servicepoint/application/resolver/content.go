@@ -126,7 +126,7 @@ type policyChange struct {
 	removed, added []zonedata.Record
 }
 
-func (t *contentReader) Begin(h zonedata.Header) error {
+func (t *contentReader) Start(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return errors.New("what is in force is another revision than the one that the data begins at")
 	}

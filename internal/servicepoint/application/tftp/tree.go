@@ -36,7 +36,7 @@ type blob struct {
 // open returns a reader for the content.
 func (b *blob) open() *io.SectionReader { return io.NewSectionReader(b.at, b.offset, b.size) }
 
-// loader applies one stream to a tree. It implements filetree.Taker.
+// loader applies one stream to a tree. It implements filetree.Receiver.
 type loader struct {
 	before *tree
 	after  *tree
@@ -49,8 +49,8 @@ type loader struct {
 	envelope content.Envelope
 }
 
-// Begin checks that the stream applies to the tree.
-func (l *loader) Begin(h content.Envelope, m filetree.Manifest) error {
+// Start checks that the stream applies to the tree.
+func (l *loader) Start(h content.Envelope, m filetree.Manifest) error {
 	if h.From != "" && h.From != l.before.revision {
 		return fmt.Errorf("the files begin at revision %q, and revision %q is served", h.From, l.before.revision)
 	}

@@ -44,3 +44,5 @@ CREATE INDEX dhcp_lease_iaid ON dhcp_lease ((json_extract(body, '$."identityAsso
 CREATE INDEX dhcp_lease_interface ON dhcp_lease ((json_extract(body, '$."interfaceId"') COLLATE "C") NULLS FIRST, id);
 CREATE INDEX dhcp_lease_span_end ON dhcp_lease_span ((json_extract(body, '$."endDateTime"') COLLATE "C") NULLS FIRST, id);
 CREATE INDEX dhcp_lease_span_remote ON dhcp_lease_span ((json_extract(body, '$."remoteId"') COLLATE "C") NULLS FIRST, id);
+-- The last list of a server that had lost leases (internal/manager/dhcp/lease_recall.go); 0 if there was none.
+ALTER TABLE dhcp_lease_mark ADD COLUMN lost BIGINT NOT NULL DEFAULT 0;

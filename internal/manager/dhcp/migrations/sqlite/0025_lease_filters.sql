@@ -22,3 +22,5 @@ CREATE INDEX dhcp_lease_iaid ON dhcp_lease (json_extract(body, '$."identityAssoc
 CREATE INDEX dhcp_lease_interface ON dhcp_lease (json_extract(body, '$."interfaceId"'));
 CREATE INDEX dhcp_lease_span_end ON dhcp_lease_span (json_extract(body, '$."endDateTime"'));
 CREATE INDEX dhcp_lease_span_remote ON dhcp_lease_span (json_extract(body, '$."remoteId"'));
+-- The last list of a server that had lost leases (internal/manager/dhcp/lease_recall.go); 0 if there was none.
+ALTER TABLE dhcp_lease_mark ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
