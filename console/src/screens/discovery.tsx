@@ -1,15 +1,28 @@
 // Discovery: the findings of reconciliation policies to accept or reject, the observed addresses, and the policies with their runs.
 import { useState } from "preact/hooks"
 import { call, get, literal, query, type Page, type Resource } from "../api"
-import { problemOf, useData, useRows } from "../data"
+import { problemOf, useData, useRows, useEvery } from "../data"
 import { To } from "../links"
-import { Button, choice, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import {
+  Button,
+  choice,
+  counted,
+  Empty,
+  Field,
+  Head,
+  Loading,
+  number,
+  State,
+  Tabs,
+  toast,
+  Trouble,
+  When,
+} from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
 import { selectable, useSelection } from "../parts/selection"
 import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
-import { useEvery } from "../parts/leases"
 import { configuration } from "../session"
 
 const interval = 5000
@@ -39,11 +52,7 @@ export function Discovery() {
         <Empty title="No configurations visible to you." />
       ) : (
         <>
-          <Tabs
-            tabs={tabs}
-            chosen={shown}
-            choose={tab => setQuery({ tab, filter: null, kind: null, state: null })}
-          />
+          <Tabs tabs={tabs} chosen={shown} choose={tab => setQuery({ tab, filter: null, kind: null, state: null })} />
           {shown === "observations" ? (
             <Observations key={c} c={c} />
           ) : shown === "policies" ? (
@@ -142,9 +151,26 @@ function Findings({ c }: { c: number }) {
           </Empty>
         }
         columns={[
-          { key: "address", title: "Address", width: "minmax(8rem,1fr)", cell: r => <span class="mono">{r.address}</span> },
-          { key: "kind", title: "Difference", width: "minmax(9rem,1fr)", narrow: "minmax(0,1fr)", cell: r => kinds[r.kind] ?? r.kind },
-          { key: "change", title: "Change", minor: true, width: "minmax(12rem,2fr)", cell: r => <span class="cut">{r.change}</span> },
+          {
+            key: "address",
+            title: "Address",
+            width: "minmax(8rem,1fr)",
+            cell: r => <span class="mono">{r.address}</span>,
+          },
+          {
+            key: "kind",
+            title: "Difference",
+            width: "minmax(9rem,1fr)",
+            narrow: "minmax(0,1fr)",
+            cell: r => kinds[r.kind] ?? r.kind,
+          },
+          {
+            key: "change",
+            title: "Change",
+            minor: true,
+            width: "minmax(12rem,2fr)",
+            cell: r => <span class="cut">{r.change}</span>,
+          },
           {
             key: "stored",
             title: "In the database",
@@ -152,8 +178,20 @@ function Findings({ c }: { c: number }) {
             width: "minmax(8rem,1fr)",
             cell: r => <span class="mono cut">{r.storedMacAddress ?? r.storedHostNames?.join(", ")}</span>,
           },
-          { key: "place", title: "Port", minor: true, width: "minmax(8rem,1fr)", cell: r => <span class="muted cut">{r.place}</span> },
-          { key: "network", title: "Network", minor: true, width: "9rem", cell: r => r.network && <To r={r.network} mono /> },
+          {
+            key: "place",
+            title: "Port",
+            minor: true,
+            width: "minmax(8rem,1fr)",
+            cell: r => <span class="muted cut">{r.place}</span>,
+          },
+          {
+            key: "network",
+            title: "Network",
+            minor: true,
+            width: "9rem",
+            cell: r => r.network && <To r={r.network} mono />,
+          },
           { key: "since", title: "Since", width: "8rem", narrow: "5.5rem", cell: r => <When at={r.sinceDateTime} /> },
         ]}
       />
@@ -259,10 +297,35 @@ function Observations({ c }: { c: number }) {
           reorder={o => setQuery({ orderBy: o })}
           empty={<Empty title="No addresses seen." />}
           columns={[
-            { key: "last", title: "Last seen", width: "8.5rem", narrow: "5.5rem", sort: "lastSeenDateTime", cell: r => <When at={r.lastSeenDateTime} /> },
-            { key: "address", title: "Address", width: "minmax(8rem,1fr)", sort: "address", cell: r => <span class="mono">{r.address}</span> },
-            { key: "mac", title: "MAC address", width: "10.5rem", minor: true, cell: r => <span class="mono">{r.macAddress}</span> },
-            { key: "name", title: "Host name", width: "minmax(8rem,1.5fr)", minor: true, cell: r => <span class="cut">{r.hostName}</span> },
+            {
+              key: "last",
+              title: "Last seen",
+              width: "8.5rem",
+              narrow: "5.5rem",
+              sort: "lastSeenDateTime",
+              cell: r => <When at={r.lastSeenDateTime} />,
+            },
+            {
+              key: "address",
+              title: "Address",
+              width: "minmax(8rem,1fr)",
+              sort: "address",
+              cell: r => <span class="mono">{r.address}</span>,
+            },
+            {
+              key: "mac",
+              title: "MAC address",
+              width: "10.5rem",
+              minor: true,
+              cell: r => <span class="mono">{r.macAddress}</span>,
+            },
+            {
+              key: "name",
+              title: "Host name",
+              width: "minmax(8rem,1.5fr)",
+              minor: true,
+              cell: r => <span class="cut">{r.hostName}</span>,
+            },
             {
               key: "port",
               title: "Switch and port",
@@ -275,8 +338,20 @@ function Observations({ c }: { c: number }) {
                 </span>
               ),
             },
-            { key: "network", title: "Network", width: "9rem", minor: true, cell: r => r.network && <To r={r.network} mono /> },
-            { key: "first", title: "First seen", width: "8.5rem", minor: true, cell: r => <When at={r.firstSeenDateTime} /> },
+            {
+              key: "network",
+              title: "Network",
+              width: "9rem",
+              minor: true,
+              cell: r => r.network && <To r={r.network} mono />,
+            },
+            {
+              key: "first",
+              title: "First seen",
+              width: "8.5rem",
+              minor: true,
+              cell: r => <When at={r.firstSeenDateTime} />,
+            },
           ]}
         />
       )}
@@ -286,7 +361,9 @@ function Observations({ c }: { c: number }) {
 
 /** The policies of a configuration, with their last runs. */
 function Policies({ c }: { c: number }) {
-  const rows = useRows<Resource>("reconciliationPolicies", { filter: `configuration.id:${c}` }, ["reconciliationPolicies"])
+  const rows = useRows<Resource>("reconciliationPolicies", { filter: `configuration.id:${c}` }, [
+    "reconciliationPolicies",
+  ])
   useEvery(interval, rows.reload)
   if (rows.problem) return <Trouble problem={rows.problem} retry={rows.reload} />
   if (rows.total === undefined) return <Loading what="the policies" />
@@ -312,7 +389,13 @@ function Policies({ c }: { c: number }) {
         { key: "method", title: "Method", width: "9rem", minor: true, cell: r => choice(r.discoveryMethod) },
         { key: "enabled", title: "Enabled", width: "5rem", minor: true, cell: r => (r.enabled ? "Yes" : "No") },
         { key: "next", title: "Next run", width: "8.5rem", minor: true, cell: r => <When at={r.nextDateTime} /> },
-        { key: "last", title: "Last run", width: "minmax(12rem,2fr)", narrow: "minmax(0,1fr)", cell: r => <LastRun policy={r} /> },
+        {
+          key: "last",
+          title: "Last run",
+          width: "minmax(12rem,2fr)",
+          narrow: "minmax(0,1fr)",
+          cell: r => <LastRun policy={r} />,
+        },
       ]}
     />
   )
@@ -334,7 +417,9 @@ function LastRun({ policy }: { policy: Resource }) {
         <>
           <State of={last.state} />{" "}
           <span class="muted" title={last.messages?.join("\n")}>
-            {last.state === "QUEUED" ? "" : `${counted(last.seen, "addresses")} seen, ${counted(last.findings, "findings")} open`}
+            {last.state === "QUEUED"
+              ? ""
+              : `${counted(last.seen, "addresses")} seen, ${counted(last.findings, "findings")} open`}
           </span>
         </>
       ) : (
