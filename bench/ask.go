@@ -24,8 +24,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// against compares the median of a request to the manager with a duration. list is a path below /api/v2/ with its query.
-func (b *bench) against(what string, m *child, list string, theirs time.Duration, maxRatio float64) error {
+// compareDuration compares the median of a request to the manager with a duration. list is a path below /api/v2/ with its query.
+func (b *bench) compareDuration(what string, m *child, list string, theirs time.Duration, maxRatio float64) error {
 	ours, err := b.median(m.addr, request("GET", pathOf(list), m.token, ""))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -99,13 +99,13 @@ func timed(click, ready string) string {
 }
 
 func (s *screens) coldLoad() error {
-	if err := s.p.Uncached(true); err != nil {
+	if err := s.p.SetUncached(true); err != nil {
 		return err
 	}
 	if err := s.p.Go("/"); err != nil {
 		return err
 	}
-	if err := s.p.Still(); err != nil {
+	if err := s.p.AwaitStill(); err != nil {
 		return err
 	}
 	time.Sleep(500 * time.Millisecond) // the browser reports the largest paint with a delay
@@ -126,7 +126,7 @@ func (s *screens) coldLoad() error {
 	s.limit("requests of it for the console itself", seen.Own, 5, "")
 	s.b.note("(E) requests of it in all, with the overview's data", fmt.Sprintf("%.0f", seen.All))
 	s.limit("largest contentful paint of it", seen.Lcp, 1000, "ms")
-	return s.p.Uncached(false)
+	return s.p.SetUncached(false)
 }
 
 // routes follows links from screen to screen.
@@ -193,7 +193,7 @@ func (s *screens) keys() error {
 	if err := s.p.Go("/ui/networks/" + s.network); err != nil {
 		return err
 	}
-	if err := s.p.Still(); err != nil {
+	if err := s.p.AwaitStill(); err != nil {
 		return err
 	}
 	if _, err := browser.Eval[any](s.p, `globalThis.seen = []; new PerformanceObserver(l => { for (const e of l.getEntries()) if (e.interactionId) seen.push(e.duration) })
@@ -232,7 +232,7 @@ func (s *screens) keys() error {
 	for len(slow) < pressed {
 		slow = append(slow, 8)
 	}
-	s.limit("from a key to what it paints, 98 of 100", quantile(slow, .98), 100, "ms")
+	s.limit("from a key press to the next frame, 98 of 100", quantile(slow, .98), 100, "ms")
 	return s.p.Keys("\x1b")
 }
 
@@ -241,7 +241,7 @@ func (s *screens) mapOfAll() error {
 	if err := s.p.Go("/ui/space"); err != nil {
 		return err
 	}
-	if err := s.p.Still(); err != nil {
+	if err := s.p.AwaitStill(); err != nil {
 		return err
 	}
 	ms, err := browser.Eval[float64](s.p, timed(fmt.Sprintf(`{ const a = document.createElement("a"); a.href = %q; document.body.append(a); a.click(); a.remove() }`, path),
@@ -278,7 +278,7 @@ func (s *screens) scrolling() error {
 	if err := s.p.Go("/ui/networks/" + s.network); err != nil {
 		return err
 	}
-	if err := s.p.Still(); err != nil {
+	if err := s.p.AwaitStill(); err != nil {
 		return err
 	}
 	text, err := browser.Eval[string](s.p, `new Promise(async done => { const m = document.querySelector("#main"); let nodes = 0, blank = 0, since = 0;
@@ -305,7 +305,7 @@ func (s *screens) pasted() error {
 	if err := s.p.Go("/ui/bulk"); err != nil {
 		return err
 	}
-	if err := s.p.Still(); err != nil {
+	if err := s.p.AwaitStill(); err != nil {
 		return err
 	}
 	rows := "type,name,address,state\n"

@@ -116,8 +116,8 @@ func runStatements(conn *sqlite.Conn, statements []string, body string, n int64)
 	return nil
 }
 
-// creates measures (e): creates per second.
-func (b *bench) creates() error {
+// measureCreates measures (e): creates per second.
+func (b *bench) measureCreates() error {
 	for _, n := range []int{1, 64} {
 		dir, network, err := b.data(20 + n)
 		if err != nil {

@@ -59,7 +59,7 @@ func (b *bench) follow() error {
 	for _, c := range conns { // frees file descriptors for the bare server
 		_ = c.Close()
 	}
-	bare, err := spread(int(bytesOfOne.Load()) / followRounds)
+	bare, err := measureSpread(int(bytesOfOne.Load()) / followRounds)
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (b *bench) measureFeed(m *child, change []byte, received *atomic.Int64) (ti
 	return time.Since(start) / followRounds, nil
 }
 
-// spread measures how long it takes to write size bytes to as many connections, one by one, and until all have read them.
-func spread(size int) (time.Duration, error) {
+// measureSpread measures how long it takes to write size bytes to as many connections, one by one, and until all have read them.
+func measureSpread(size int) (time.Duration, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

@@ -38,17 +38,21 @@ func (b *bench) imports() error {
 			fmt.Fprintf(&file, c.row+"\n", 1+i>>16, i>>8&255, i&255, i)
 		}
 		dir := filepath.Join(b.dir, "import-"+c.what)
-		ours, err := b.importOver(dir, c.into, file.String(), n)
+		ours, used, err := b.importOver(dir, c.into, file.String(), n)
 		if err != nil {
 			return err
 		}
+		before := usedCPU()
 		theirs, err := b.loadBare(dir)
 		if err != nil {
 			return err
 		}
+		bare := usedCPU() - before
 		ratio := float64(theirs) / float64(ours)
 		b.add(fmt.Sprintf("(n) import of %d %s", n, c.what), ours.Round(10*time.Millisecond).String(),
 			theirs.Round(10*time.Millisecond).String()+" loaded", ratio, "at least 0.3", ratio >= 0.3)
+		b.note("(n) CPU of a row of "+c.what, fmt.Sprintf("%.1f us, %.1f loaded, ratio %.2f", float64(used.Microseconds())/float64(n),
+			float64(bare.Microseconds())/float64(n), float64(bare)/float64(used)))
 	}
 	return b.importAtOnce()
 }
@@ -93,32 +97,40 @@ func usedCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// importOver imports a file into a new database and returns how long that took.
-func (b *bench) importOver(dir, into, file string, rows int) (time.Duration, error) {
+// importOver imports a file into a new database. It returns the duration and the CPU time of the manager.
+func (b *bench) importOver(dir, into, file string, rows int) (took, used time.Duration, err error) {
 	network, _, err := b.createNetwork(server.Options{Data: dir})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	m, err := spawn("manager", dir, "")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer m.stop()
 	zone := ""
 	if strings.Contains(into, "ZONE") {
 		configuration, err := firstOf(m, "configurations")
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		view, err := post(m.addr, "/api/v2/configurations/"+configuration+"/views", m.token, `{"name":"internal"}`)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if zone, err = post(m.addr, "/api/v2/views/"+view+"/zones", m.token, `{"type":"Zone","absoluteName":"bench.test"}`); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return runImport(m, strings.NewReplacer("NETWORK", network, "ZONE", zone).Replace(into), file, rows)
+	before, err := cpuOf(m.cmd.Process.Pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	if took, err = runImport(m, strings.NewReplacer("NETWORK", network, "ZONE", zone).Replace(into), file, rows); err != nil {
+		return 0, 0, err
+	}
+	after, err := cpuOf(m.cmd.Process.Pid)
+	return took, after - before, err
 }
 
 // runImport imports a file, waits for the end of the import, and returns how long that took.

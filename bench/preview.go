@@ -43,15 +43,15 @@ func (b *bench) previewed(name, data, network string) error {
 		{"creating 2,000", request("POST", "/api/v2/networks/"+network+"/addresses", header, "["+strings.Join(list, ",")+"]")},
 		{"a new name", request("PATCH", "/api/v2/blocks/"+block, header, `{"name":"other"}`)},
 	} {
-		if err := b.beside(name, m.addr, create, try.what, try.rq); err != nil {
+		if err := b.measureDuringDryRuns(name, m.addr, create, try.what, try.rq); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// beside measures creates during dry runs.
-func (b *bench) beside(name, addr string, create []byte, what string, try []byte) error {
+// measureDuringDryRuns measures creates during dry runs.
+func (b *bench) measureDuringDryRuns(name, addr string, create []byte, what string, try []byte) error {
 	before, err := b.slowest(addr, create)
 	if err != nil {
 		return err

@@ -274,7 +274,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 		if err != nil {
 			return fmt.Errorf("%s, bare: %w", q.what, err)
 		}
-		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.maxRatio); err != nil {
+		if err := b.compareDuration(what+" "+q.what, m, q.ask, theirs, q.maxRatio); err != nil {
 			return err
 		}
 	}
@@ -293,7 +293,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 		return err
 	}
 	for _, of := range []string{"addresses", "networks/" + one + "/addresses"} {
-		if err := b.against(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m, of+"?limit=1&total=true", get,
+		if err := b.compareDuration(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m, of+"?limit=1&total=true", get,
 			2); err != nil {
 			return err
 		}
@@ -306,10 +306,10 @@ func (b *bench) ask(what, data string, addresses int) error {
 	if err != nil {
 		return err
 	}
-	if err := b.against(what+" addresses of a block by state, against GET one", m, "blocks/"+block+"/addressCounts", get, 2); err != nil {
+	if err := b.compareDuration(what+" addresses of a block by state, against GET one", m, "blocks/"+block+"/addressCounts", get, 2); err != nil {
 		return err
 	}
-	if err := b.against(what+" records of a view by type, against GET one", m, "views/"+view+"/recordCounts", get, 2); err != nil {
+	if err := b.compareDuration(what+" records of a view by type, against GET one", m, "views/"+view+"/recordCounts", get, 2); err != nil {
 		return err
 	}
 	return b.walk(what, m, min(900, addresses/1000-1))

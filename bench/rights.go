@@ -37,7 +37,7 @@ func (b *bench) rightsOn(what, data string) error {
 		return err
 	}
 	defer m.stop()
-	o, err := organise(m)
+	o, err := createBlocks(m)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,9 @@ func (b *bench) rightsOn(what, data string) error {
 // organised is the result of organise: the ID of the network at the end of the chain, and the credentials of two users.
 type organised struct{ deep, user, other string }
 
-// organise creates blocks with networks, and two users: one with a right on each block, and one who may view everything except one network.
-func organise(m *child) (o organised, err error) {
+// createBlocks creates blocks with networks, and two users: one with a right on each block, and one who may view everything except one
+// network.
+func createBlocks(m *child) (o organised, err error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {
 		return o, err

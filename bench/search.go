@@ -80,7 +80,7 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 		if err != nil {
 			return err
 		}
-		if err := b.against(what+" "+one.what, m, one.ask, theirs, 3); err != nil {
+		if err := b.compareDuration(what+" "+one.what, m, one.ask, theirs, 3); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (b *bench) vacant(what string, m *child) error {
 		{" or a name", "&filter=state:'UNASSIGNED' or name:'nothing'"},
 		{" or the gateway", "&filter=state:in('UNASSIGNED','GATEWAY')"},
 	} {
-		if err := b.against(what+" free addresses"+one.what+", against a page of addresses", m, list+one.more, page, 8); err != nil {
+		if err := b.compareDuration(what+" free addresses"+one.what+", against a page of addresses", m, list+one.more, page, 8); err != nil {
 			return err
 		}
 	}

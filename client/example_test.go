@@ -18,7 +18,7 @@ func answers(paths map[string]string) *httptest.Server {
 		text, there := paths[r.Method+" "+r.URL.Path]
 		if !there {
 			w.WriteHeader(http.StatusNotFound)
-			text = `{"status":404,"code":"ResourceNotFound","message":"there is no network 7"}`
+			text = `{"status":404,"code":"ResourceNotFound","message":"network 7 does not exist"}`
 		}
 		_, _ = w.Write([]byte(text))
 	}))
@@ -66,5 +66,5 @@ func ExampleError() {
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		fmt.Println("not found:", refused.Message)
 	}
-	// Output: not found: there is no network 7
+	// Output: not found: network 7 does not exist
 }

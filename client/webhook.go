@@ -71,12 +71,12 @@ const webhookSkew = 5 * time.Minute
 func VerifyWebhook(secret string, header http.Header, body []byte, now time.Time) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {
-		return fmt.Errorf("the secret is no base64: %w", err)
+		return fmt.Errorf("the secret is not valid base64: %w", err)
 	}
 	id, timestamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
-		return fmt.Errorf("Webhook-Timestamp is no time: %w", err)
+		return fmt.Errorf("Webhook-Timestamp is not a time: %w", err)
 	}
 	if at := time.Unix(seconds, 0); now.Sub(at).Abs() > webhookSkew {
 		return fmt.Errorf("the message is of %s", at.UTC().Format(time.RFC3339))

@@ -36,7 +36,7 @@ func TestScreensAreAccessible(t *testing.T) {
 		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four combinations, the next screen in the other two
 			s.ok(p.Size(variant.width, 800, variant.dark))
 			s.ok(p.Go(path))
-			if err := p.Still(); err != nil {
+			if err := p.AwaitStill(); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
@@ -66,7 +66,7 @@ func TestWindowsAreAccessible(t *testing.T) {
 	} {
 		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
 		s.ok(p.Go(w.path))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		_, err := browser.Eval[any](p, `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("`+w.press+`")).click()`)
 		s.ok(err)
 		s.ok(p.Wait(`document.querySelector("dialog")?.innerText.includes("` + w.shows + `") && !document.querySelector("dialog .loading")`))

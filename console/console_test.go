@@ -72,7 +72,7 @@ func TestHandler(t *testing.T) {
 		}
 	}
 	if r := get("/ui/assets/../console.go"); r.StatusCode != 404 {
-		t.Errorf("what is no asset: %d", r.StatusCode)
+		t.Errorf("an unknown asset: %d", r.StatusCode)
 	}
 }
 
@@ -118,7 +118,8 @@ func start(t *testing.T) *stage {
 	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master",
-		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // where nobody listens: tests ask no name servers of others
+		Sweep: true, Probe: answers,
+		Resolver: netip.MustParseAddrPort("127.0.0.1:1")}) // a closed port: tests do not query foreign name servers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func (s *stage) fill(p *browser.Page, label, text string) {
 func TestKeyboardAlone(t *testing.T) {
 	s := start(t)
 	p := s.open()
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	s.press(p, "/")
 	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
 	s.press(p, "10.0.0.9")
@@ -364,7 +365,7 @@ func TestForms(t *testing.T) {
 	p := s.open()
 	fill, click := func(label, text string) { t.Helper(); s.fill(p, label, text) }, func(word string) { t.Helper(); s.click(p, word) }
 	s.ok(p.Go("/ui/networks/" + network))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	click("Change")
 	click("All ")
 	fill("Rack", "42")
@@ -376,7 +377,7 @@ func TestForms(t *testing.T) {
 	// Undo despite later changes, after a preview.
 	s.api("PATCH", "/api/v2/networks/"+network, `{"userDefinedFields":{"rack":43}}`)
 	s.ok(p.Go("/ui/networks/" + network + "/transactions"))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	s.ok(p.Wait(`document.querySelectorAll("#main button[aria-label^='Undo: ']").length > 1`))
 	_, err := browser.Eval[any](p, `document.querySelectorAll("#main button[aria-label^='Undo: ']")[1].click()`)
 	s.ok(err)
@@ -389,7 +390,7 @@ func TestForms(t *testing.T) {
 	}
 	dhcp := s.id("ranges", "name:'guests'")
 	s.ok(p.Go("/ui/ranges/" + dhcp))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	click("Change")
 	fill("Exclusion ranges", `10.0.0.110-10.0.0.119\n10.0.0.130-10.0.0.139`)
 	click("Apply now")
@@ -400,7 +401,7 @@ func TestForms(t *testing.T) {
 	// An object in a list: a right with another level for a type.
 	s.api("POST", "/api/v2/users", `{"name":"carol","email":"carol@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)
 	s.ok(p.Go("/ui/accessRights"))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	click("New")
 	fill("Access level", "VIEW")
 	_, err = browser.Eval[any](p, `[...document.querySelectorAll("dialog .covers label")].find(l => l.innerText.trim() === "everything").click()`)
@@ -538,7 +539,7 @@ func TestChangeList(t *testing.T) {
 	next := func(page *browser.Page) {
 		t.Helper()
 		s.ok(page.Go("/ui/networks/" + network + "/ranges"))
-		s.ok(page.Still())
+		s.ok(page.AwaitStill())
 	}
 	next(p)
 	press(p, "New")
@@ -564,7 +565,7 @@ func TestChangeList(t *testing.T) {
 	}
 	third := s.tab()
 	s.ok(third.Go("/ui/networks/" + network))
-	s.ok(third.Still())
+	s.ok(third.AwaitStill())
 	press(third, "Change")
 	s.ok(third.Wait("document.querySelector('dialog [name=name]')"))
 	_, err = browser.Eval[any](third, `(() => { const e = document.querySelector("dialog [name=name]"); e.value = "later"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
@@ -585,7 +586,7 @@ func TestChangeList(t *testing.T) {
 	press(third, "Clear the list")
 	third.Close()
 	s.ok(p.Go("/ui/networks/" + network))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	press(p, "Change")
 	dialog("Name", "quay", "Add to change list")
 	s.ok(other.Text("quay"))
@@ -597,7 +598,7 @@ func TestChangeList(t *testing.T) {
 	// A password is not stored outside of the page.
 	ada := s.api("POST", "/api/v2/users", `{"name":"ada","email":"ada@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)["id"]
 	s.ok(p.Go("/ui/users/" + fmt.Sprint(ada)))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	press(p, "Change")
 	dialog("Password", "hidden-from-all", "Add to change list")
 	s.ok(p.Wait(count + ` === "2"`))
@@ -632,7 +633,7 @@ func TestStagedBelowStaged(t *testing.T) {
 	count := `document.querySelector("a.staged")?.innerText.trim()`
 	for _, name := range []string{"goes", "stays"} {
 		s.ok(p.Go("/ui/space"))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		press("New block")
 		fill("Range", map[string]string{"goes": "172.24.0.0/16", "stays": "172.25.0.0/16"}[name])
 		fill("Name", name)
@@ -723,9 +724,9 @@ func TestHostileText(t *testing.T) {
 	p := s.open()
 	for _, path := range append(s.paths(), "/ui/tagGroups", "/ui/configurations", "/ui/zones/"+zone+"?name=evil") {
 		s.ok(p.Go(path))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		if bad, err := browser.Eval[bool](p, `!!window.owned || !!document.querySelector("#main img, #main b[onerror]")`); err != nil || bad {
-			t.Errorf("%s runs what stands in a name (%v)", path, err)
+			t.Errorf("%s runs a script from a name (%v)", path, err)
 		}
 	}
 	s.ok(p.Go("/ui/networks/" + network))
@@ -763,7 +764,7 @@ func TestLiveAndPlaces(t *testing.T) {
 		"[...document.querySelectorAll('.grid-body .row')].every(r => r.innerText.includes('scale'))"
 	// A filter entered on the page and a column clicked for sorting take effect.
 	s.ok(p.Go("/ui/networks"))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	s.press(p, kb.Tab, kb.Tab)
 	_, err := browser.Eval[any](p, "document.querySelector('.filter input').focus()")
 	s.ok(err)
@@ -838,7 +839,7 @@ func TestBulkSpreadsheet(t *testing.T) {
 	}
 	p := s.open()
 	s.ok(p.Go("/ui/bulk"))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	quoted, err := json.Marshal(text)
 	s.ok(err)
 	_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("#rows"); e.value = `+string(quoted)+`; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
@@ -888,7 +889,7 @@ func TestBulk(t *testing.T) {
 	}
 	p := s.open()
 	s.ok(p.Go("/ui/bulk"))
-	s.ok(p.Still())
+	s.ok(p.AwaitStill())
 	fill := func(selector, text string) {
 		quoted, err := json.Marshal(text)
 		s.ok(err)
@@ -998,8 +999,8 @@ func TestChosenTabIsInSight(t *testing.T) {
 		return tab.innerText === "Deployed" && one.left >= all.left - 1 && one.right <= all.right + 1 && tab.parentElement.scrollLeft > 0 })()`))
 }
 
-// TestLookingOnly checks that a user with view rights sees no buttons for changes that would be rejected.
-func TestLookingOnly(t *testing.T) {
+// TestViewersSeeNoChangeButtons checks that a user with view rights sees no buttons for changes that would be rejected.
+func TestViewersSeeNoChangeButtons(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/users", `{"name":"auditor","email":"a@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
 	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'auditor'")+`},"defaultAccessLevel":"VIEW"}`)
@@ -1012,7 +1013,7 @@ func TestLookingOnly(t *testing.T) {
 	for _, path := range []string{"/ui/users", "/ui/fleet", "/ui/names", "/ui/servers", "/ui/accessRights",
 		"/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'") + "/ranges"} {
 		s.ok(p.Go(path))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Create)/.test(b.innerText))`))
 	}
 	s.ok(p.Go("/ui/transactions"))
@@ -1022,7 +1023,7 @@ func TestLookingOnly(t *testing.T) {
 	s.ok(p.Text("10.0.0.0/8"))
 }
 
-// TestApprovals checks that a user who needs an approval is told before sending the change. The approver sees the number of requests next
+// TestApprovals checks that the form announces a required approval before the change is sent. The approver sees the number of requests next
 // to Approvals, reviews the request field by field, and approves it. A request cannot be undone.
 func TestApprovals(t *testing.T) {
 	s := start(t)
@@ -1036,7 +1037,7 @@ func TestApprovals(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
 	ask := func() {
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		s.click(p, "Change")
 		s.fill(p, "Name", "renamed by junior")
 		s.ok(p.Text("This change needs an approval"))

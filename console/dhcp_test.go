@@ -127,7 +127,7 @@ func TestDHCPOfNetwork(t *testing.T) {
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
 	s.click(p, "Apply now")
 	s.ok(p.Text("Requested: end lease (10.0.0.104)"))
-	// Who had it.
+	// The former clients of an address.
 	s.ok(p.Go("/ui/dhcp?tab=history&q=10.0.0.104"))
 	s.ok(p.Text("2 entries"))
 	s.ok(p.Go("/ui/dhcp?tab=refused"))

@@ -15,8 +15,8 @@ func drawn(selector string) string {
 		const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data; return d.some(v => v) })()`
 }
 
-// TestFigures checks the charts of a network with their table, the forecast on the overview, the choice of its cards, which follows the
-// user to another browser, and the screen for a wall; each accessible, also in the dark and on a phone.
+// TestFigures checks the charts of a network with their table, the forecast and the selected cards of the overview, and the screen for a
+// wall. The selection follows the user to another browser. Each page is accessible, also in dark mode and on a phone.
 func TestFigures(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")

@@ -75,7 +75,7 @@ func TestPureParts(t *testing.T) {
 			`["address:within('10.3.4.0/24')","range:within('10.3.4.0/24')","range:contains('10.3.4.7')","address:contains('10.3.4')",` +
 				`"address:contains('2001:db8:')","macAddress.address:'00:50:56:00:00:01'","state:RESERVED'","state:'RESERVD","foo:bar",` +
 				`"name:contains('crane (1)')","name:contains('zone x: failed')","o'neil"]`},
-		"what is no address": {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
+		"invalid addresses": {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
 	}
 	expressions := map[string]string{}
 	for name, c := range cases {

@@ -37,7 +37,7 @@ func TestUsersAndRights(t *testing.T) {
 	s.click(p, "Apply now")
 	s.ok(p.Wait(`document.querySelector("#main .grid, #main [role=grid]")?.innerText.includes("junior")`))
 
-	// Without a choice of what the right covers, nothing can be applied; everything is a choice with a warning.
+	// A right cannot be applied before its scope is selected. The scope of everything shows a warning.
 	s.ok(p.Go("/ui/users/" + junior + "/accessRights"))
 	s.click(p, "New")
 	s.fill(p, "Access level", "HIDE")

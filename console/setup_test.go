@@ -26,7 +26,7 @@ func (s *stage) shoot(p *browser.Page, name string) {
 		dark  bool
 	}{{"light", 1280, false}, {"dark", 1280, true}, {"phone", 390, false}} {
 		s.ok(p.Size(v.width, 1000, v.dark))
-		s.ok(p.Still())
+		s.ok(p.AwaitStill())
 		picture, err := p.Shot()
 		s.ok(err)
 		s.ok(os.WriteFile(filepath.Join(dir, name+"-"+v.name+".png"), picture, 0o600))
@@ -49,7 +49,7 @@ func TestFirstDNSServer(t *testing.T) {
 	agenttest.Start(t, s.m.RegistrationEndpoint(), regexp.MustCompile(`PORTOLAN_REGISTRATION_KEY=(\S+)`).FindStringSubmatch(command)[1])
 	s.ok(p.Text("Connected:"))
 	s.click(p, "Deploy the DNS server")
-	port := strconv.Itoa(int(freeport.For(t).Port()))
+	port := strconv.Itoa(int(freeport.Reserve(t).Port()))
 	s.fill(p, "Address", "127.0.0.1")
 	s.fill(p, "Port", port)
 	s.accessible(p, "the form of an application")

@@ -297,3 +297,28 @@ func TestHistoryOfContent(t *testing.T) {
 	s.ok(p.Text("10.0.0.2 crane-of-tonight (" + address + ") was changed afterwards"))
 	s.shot(p, "undo-refused")
 }
+
+// TestShownTables saves a table that is no list of the address API as CSV, prints a table without its buttons, and shows in the map of a
+// block the addresses that hosts cannot have.
+func TestShownTables(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	s.ok(p.Go("/ui/tokens"))
+	s.ok(p.Wait(`document.querySelector("#main .grid .row[aria-rowindex='2']")`))
+	s.eval(p, `URL.createObjectURL = b => { b.text().then(t => { window.saved = t }); return "#" }`)
+	s.eval(p, `[...document.querySelectorAll("#main button")].find(b => b.innerText.trim() === "CSV").click()`)
+	s.ok(p.Wait(`window.saved?.startsWith("Name,Kind,User,Role,Scopes,Last used,Expires\n") && window.saved.includes(",token,admin,")`))
+
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Text("crane-1-1-1"))
+	s.eval(p, `dispatchEvent(new Event("beforeprint"))`)
+	s.ok(p.Wait(`[...document.querySelectorAll("#main .headrow > div")].map(d => d.innerText.trim()).join() === ` +
+		`"Address,Name,State,Hardware,Location,Free after this"`))
+	s.eval(p, `dispatchEvent(new Event("afterprint"))`)
+	s.ok(p.Wait(`document.querySelector("#main .headrow .pick-all")`))
+
+	s.ok(p.Go("/ui/blocks/" + s.id("blocks", "range:'10.0.0.0/16'") + "/map?prefix=10.0.0.0%2F24&cells=256&cell=255"))
+	s.ok(p.Text("10.0.0.255/32 · network or broadcast address, not for hosts"))
+	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => b.innerText === "Create here")`))
+}

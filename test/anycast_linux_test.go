@@ -108,9 +108,9 @@ func (n *anycastNetwork) lists(text string) {
 	}
 }
 
-// TestAnycastInANetworkOfOurOwn checks that the address of a healthy resolver is announced to a router. The route is withdrawn at once when
-// the resolver becomes unhealthy or is killed, or when the service point ends.
-func TestAnycastInANetworkOfOurOwn(t *testing.T) {
+// TestAnycastInANetworkNamespace checks that the address of a healthy resolver is announced to a router. The route is withdrawn at once
+// when the resolver becomes unhealthy or is killed, or when the service point ends.
+func TestAnycastInANetworkNamespace(t *testing.T) {
 	n := newAnycastNetwork(t)
 	up := &upstream{at: "203.0.113.53:53"}
 	start := func() {

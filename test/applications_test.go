@@ -111,7 +111,7 @@ func (p *fleetPoint) becomes(parts ...string) {
 // configuration returns a free address and port for a resolver, and the file with its configuration.
 func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) {
 	p.t.Helper()
-	at = freeport.For(p.t).String()
+	at = freeport.Reserve(p.t).String()
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
 		p.t.Fatal(err)
@@ -257,7 +257,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
 		t.Fatal(err)
 	}
-	p.statusAt = freeport.For(t).String()
+	p.statusAt = freeport.Reserve(t).String()
 	p.args = []string{"--status-listen", p.statusAt}
 	p.start(created.RegistrationKey)
 	t.Cleanup(func() { // ends its applications

@@ -77,7 +77,7 @@ func (a *authority) deploy(path, body string) (state, message string) {
 		}
 		return d.State != "QUEUED" && d.State != "RUNNING"
 	}) {
-		a.t.Fatalf("the deployment goes on: %+v\n%s", d, a.process.text())
+		a.t.Fatalf("the deployment continues: %+v\n%s", d, a.process.text())
 	}
 	return d.State, d.Message
 }
@@ -107,7 +107,7 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 		}
 	})
 	var err error
-	a.at = freeport.For(t).String()
+	a.at = freeport.Reserve(t).String()
 	host, port, err := net.SplitHostPort(a.at)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func bindBeside(t *testing.T) (args []string, start chan struct{}, kill func()) 
 	t.Helper()
 	program := peers.Program(t, "named")
 	dir := t.TempDir()
-	control := freeport.For(t).String()
+	control := freeport.Reserve(t).String()
 	options, conf := filepath.Join(dir, "options"), filepath.Join(dir, "named.conf")
 	if err := os.WriteFile(options, []byte("pid-file none; session-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func (c *chaos) run(disturb func(n int)) {
 	}
 	close(over)
 	clients.Wait()
-	c.t.Logf("%d answers, %d requests repeated because nobody knew; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(),
+	c.t.Logf("%d answers, %d requests repeated because their result was unknown; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(),
 		c.kills, c.databases)
 	if !done() {
 		c.t.Error("nothing was disturbed")
@@ -190,7 +190,7 @@ func (c *chaos) compare(path string, want map[string]string, of func(listed) str
 	}
 	for id, what := range there {
 		if _, ok := want[id]; !ok {
-			c.t.Errorf("%s, %q, is there and nobody was told", id, what)
+			c.t.Errorf("%s, %q, exists and was never acknowledged", id, what)
 		}
 	}
 	c.t.Logf("%d of %.40s are as they were acknowledged", len(want), path)

@@ -30,8 +30,8 @@ func (m *manager) ends(want int, says string, args ...string) {
 	}
 }
 
-// TestCommandsTakeNames checks that commands accept names, addresses and ranges in place of IDs, and report missing arguments.
-func TestCommandsTakeNames(t *testing.T) {
+// TestCommandsAcceptNames checks that commands accept names, addresses and ranges in place of IDs, and report missing arguments.
+func TestCommandsAcceptNames(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)

@@ -93,7 +93,7 @@ func copiedZones(t *testing.T, database string) {
 	n.SetNotify("far.example.")
 	from := &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)}}
 	if r, _, err := (&dns.Client{Dialer: from}).Exchange(n, a.at); err != nil || r.Rcode != dns.RcodeRefused {
-		t.Errorf("a notice of anybody is %v %v", r, err)
+		t.Errorf("a notice of an unknown sender is answered with %v %v", r, err)
 	}
 	named.end()
 	if got := a.asks("winch.far.example.", dns.TypeTXT); got != `NOERROR "two"` {

@@ -19,7 +19,7 @@ import (
 // meanwhile.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	port := func() string { return freeport.For(t).String() }
+	port := func() string { return freeport.Reserve(t).String() }
 	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), os.Environ(), dir, binary, "demo", "--data", filepath.Join(dir, "data"),
@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the demo ends with %v:\n%s", err, p.text())
 		}
 	})
-	if !until(func() bool { return strings.Contains(p.text(), "rolls it back)") }) {
+	if !until(func() bool { return strings.Contains(p.text(), "is part done)") }) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
 	if strings.Contains(p.text(), "level=") {
@@ -87,25 +87,34 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the leases are\n%s", run("dhcp", "leases", "networks/10.0.0.0/24"))
 	}
 	if !until(func() bool {
-		return strings.Count(run("fleet", "list", "--filter", "status=HEALTHY"), " CONNECTED") == 2
+		return strings.Count(run("fleet", "list", "--filter", "status=HEALTHY"), " CONNECTED") == 10
 	}) {
 		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
 	}
-	version := find(`rollout start (\S+) --watch`)
+	version := find(`rollout start (\S+) --filter label=site=quay --watch`)
 	if !until(func() bool { // the demo is still publishing this program
 		out, err := exec.Command(binary, append([]string{"fleet", "releases"}, where...)...).Output()
 		return err == nil && strings.Contains(string(out), version)
 	}) {
 		t.Fatalf("the demo has no release:\n%s", p.text())
 	}
-	id := run("rollout", "start", version)
+	if !until(func() bool { // the rollout to the simulated service points is part done
+		return strings.Contains(run("rollout", "list"), "RUNNING") && strings.Count(run("fleet", "list", "--filter", "version="+version),
+			"buoy-") == 3
+	}) {
+		t.Errorf("the rollouts are\n%s\nof\n%s", run("rollout", "list"), run("fleet", "list"))
+	}
+	if got := run("status"); !strings.Contains(got, "The certificate of dns-resolver-service on buoy-2 expired on ") {
+		t.Errorf("the status is\n%s", got)
+	}
+	id := run("rollout", "start", version, "--filter", "label=site=quay")
 	if got := run("rollout", "watch", id); !strings.Contains(got, "DONE: 2 updated") {
 		t.Errorf("the rollout ends with %s\n%s", got, p.text())
 	}
 	answer("updated")
 	run("rollout", "take-back", id)
 	if got := run("rollout", "watch", id); !strings.Contains(got, "TAKEN_BACK: 0 updated, 2 went back") {
-		t.Errorf("taken back, the rollout ends with %s\n%s", got, p.text())
+		t.Errorf("after the rollback the rollout ends with %s\n%s", got, p.text())
 	}
 	answer("taken back")
 }
@@ -115,7 +124,7 @@ func TestDemoEndsOnHangUp(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) { // child processes inherit that
 		t.Skip("the tests are started so that they do not hear of a hang-up (nohup)")
 	}
-	port := func() string { return freeport.For(t).String() }
+	port := func() string { return freeport.Reserve(t).String() }
 	nameServer, resolver, dhcp := port(), port(), port()
 	dir := t.TempDir()
 	p, err := launch(filepath.Join(dir, "demo.out"), append(os.Environ(), "TMPDIR="+dir), dir, binary, "demo",

@@ -38,7 +38,7 @@ func newPairServer(t *testing.T, m *manager, configuration, name, address, liste
 	if _, text, err := m.call("GET", "/servers/"+server+"/interfaces", ""); err != nil || json.Unmarshal([]byte(text), &interfaces) != nil {
 		t.Fatal(text, err)
 	}
-	at, file := freeport.For(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
+	at, file := freeport.Reserve(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[%q],"listenPair":%q}`, at, listenPair), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func newPairServer(t *testing.T, m *manager, configuration, name, address, liste
 	return &pairServer{authority: &authority{fleetPoint: p, server: server}, name: name, at: at, own: fmt.Sprint(interfaces.Data[0].ID)}
 }
 
-// TestFailoverOnTheWire checks a failover pair of two service points with the manager: they meet, one goes on without the other, a user
-// declares it down, and both meet again.
+// TestFailoverOnTheWire checks a failover pair of two service points with the manager: they connect, one continues without the other,
+// a\nuser declares it down, and both reconnect.
 func TestFailoverOnTheWire(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -59,7 +59,7 @@ func TestFailoverOnTheWire(t *testing.T) {
 	network := m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
 	m.id("/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.199","splitAroundStaticAddresses":true}`)
 	m.id("/blocks/"+block+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"ping-check","value":false}`)
-	port := freeport.For(t).Port()
+	port := freeport.Reserve(t).Port()
 	one := newPairServer(t, m, configuration, "edge1", "127.0.0.1", fmt.Sprintf("127.0.0.1:%d", port))
 	two := newPairServer(t, m, configuration, "edge2", "127.0.0.2", fmt.Sprintf("127.0.0.2:%d", port))
 	m.id("/blocks/"+block+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+one.own+
@@ -87,7 +87,7 @@ func TestFailoverOnTheWire(t *testing.T) {
 		t.Fatalf("no server answers\n%s\n%s", one.process.text(), two.process.text())
 	}
 
-	_ = two.process.signal(syscall.SIGTERM) // ends its application, too
+	_ = two.process.signal(syscall.SIGTERM) // also ends its application
 	state(one, "COMMUNICATIONS-INTERRUPTED")
 	if got := client(one).ask(dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(ack.YourIPAddr)); got == nil ||
 		got.MessageType() != dhcpv4.MessageTypeAck {

@@ -94,7 +94,7 @@ func TestLeasesAreImported(t *testing.T) {
 	}
 	m.id("/blocks/"+block+"/deploymentRoles", fmt.Sprintf(`{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":%d}]}`,
 		interfaces.Data[0].ID))
-	at, settings := freeport.For(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
+	at, settings := freeport.Reserve(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
 	if err := os.WriteFile(settings, fmt.Appendf(nil, `{"listen":[%q]}`, at), 0o600); err != nil {
 		t.Fatal(err)
 	}

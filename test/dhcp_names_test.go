@@ -25,7 +25,7 @@ func TestNamesOfDHCPClients(t *testing.T) {
 	}
 	t.Parallel()
 	m := serve(t, "")
-	port := freeport.For(t).Port()
+	port := freeport.Reserve(t).Port()
 	dnsAddress := fmt.Sprintf("127.53.%d.%d", port>>8, port&255)
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"default","liveDeployment":true}`)
@@ -64,7 +64,7 @@ func TestNamesOfDHCPClients(t *testing.T) {
 	m.id("/blocks/"+block+"/deploymentRoles", fmt.Sprintf(`{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":%d}]}`, own))
 	m.id("/views/"+view+"/deploymentRoles", fmt.Sprintf(
 		`{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":%s},"interfaces":[{"id":%d}]}`, view, own))
-	dhcpAddress := freeport.For(t).String()
+	dhcpAddress := freeport.Reserve(t).String()
 	for application, configuration := range map[string]string{"dhcp-service": fmt.Sprintf(`{"listen":[%q]}`, dhcpAddress),
 		"dns-authoritative-service": fmt.Sprintf(`{"listen":[{"address":%q,"port":53}]}`, dnsAddress)} {
 		file := filepath.Join(t.TempDir(), "configuration.json")

@@ -124,7 +124,7 @@ func TestDHCPOnTheWire(t *testing.T) {
 	if state, message := a.deploy("/servers/"+server+"/deployments", full); state != "FAILED" || !strings.Contains(message, "dhcp-service") {
 		t.Errorf("without the application a deployment is %s: %s", state, message)
 	}
-	at, file := freeport.For(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
+	at, file := freeport.Reserve(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[%q]}`, at), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ type step struct {
 	command, want string
 }
 
-// steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with the
-// same indentation are the expected output, in which "..." matches anything. A blank line belongs to the output if the next line is
+// steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with
+// the\nsame indentation are the expected output; "..." in it matches anything. A blank line belongs to the output if the next line is
 // indented further.
 func steps(text string) (all []step) {
 	margin, lines := "", strings.Split(text, "\n")

@@ -25,7 +25,7 @@ func TestExternalDNS(t *testing.T) {
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
 	m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
 	m.id("/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"crane","addresses":[{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}]}`)
-	at := freeport.For(t).String()
+	at := freeport.Reserve(t).String()
 	p, err := launch(filepath.Join(t.TempDir(), "out"), append(os.Environ(), "PORTOLAN_TOKEN="+m.token), "", binary, "external-dns", "--url",
 		"http://"+m.api, "--configuration", "main", "--domain", "harbour.example", "--listen", at)
 	if err != nil {

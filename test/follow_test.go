@@ -54,7 +54,7 @@ func followers(t *testing.T, n int, token string, managers ...*manager) (ended f
 		for range 200 { // a sample of the transactions
 			id := want[rand.N(len(want))]
 			if n := through.operations(id); n != all[0].changes[id] {
-				t.Errorf("transaction %d was told with %d changes of %d", id, all[0].changes[id], n)
+				t.Errorf("transaction %d has arrived with %d changes of %d", id, all[0].changes[id], n)
 			}
 		}
 	}
@@ -96,15 +96,15 @@ func (f *follower) compare(who string, want []int64, other *follower) {
 	f.t.Helper()
 	f.mu.Lock()
 	got := slices.Clone(f.transactions)
-	f.t.Logf("%s was told of %d transactions in %d turns", who, len(got), f.turns)
+	f.t.Logf("%s has received %d transactions in %d turns", who, len(got), f.turns)
 	f.mu.Unlock()
 	if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-		f.t.Errorf("%s was told of %d transactions of %d", who, len(got), len(want))
+		f.t.Errorf("%s has received %d transactions of %d", who, len(got), len(want))
 	}
 	other.mu.Lock()
 	defer other.mu.Unlock()
 	if !slices.Equal(got, other.transactions[:min(len(got), len(other.transactions))]) {
-		f.t.Errorf("%s was told in another order", who)
+		f.t.Errorf("%s has received them in another order", who)
 	}
 }
 

@@ -30,7 +30,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Helper()
 	n := &named{t: t, program: peers.Program(t, "named"), dir: t.TempDir()}
 	if l, err := net.Listen("tcp", foreignAddress+":53"); err != nil {
-		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
+		t.Skipf("listening at %s:53 is not permitted: %v", foreignAddress, err)
 	} else if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func (n *named) end() {
 	_ = n.c.Wait()
 }
 
-// TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name the
-// server as author, and nobody else may change the records.
+// TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name
+// the\nserver as author, and users cannot change the records.
 func TestFollowedView(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { followedView(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { followedView(t, pgtest.URL(t)) })
@@ -175,7 +175,7 @@ func followedView(t *testing.T, database string) {
 		t.Errorf("%d addresses of a host that went are still assigned", got)
 	}
 	if n := lost(); n != 1 {
-		t.Errorf("what is not kept is said %d times", n)
+		t.Errorf("the ignored records are reported %d times", n)
 	}
 
 	// A deleted zone that is created again is followed again, and a manager killed during many changes continues.

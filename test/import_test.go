@@ -15,8 +15,9 @@ import (
 // sample returns the path of an export of another program.
 func sample(name string) string { return filepath.Join("testdata", "import", name) }
 
-// TestImportsFromOthers reads, tries and imports exports of other programs. Unsupported data is noted, and a second import changes nothing.
-func TestImportsFromOthers(t *testing.T) {
+// TestImportsOfOtherPrograms reads, tries and imports exports of other programs. Unsupported data is noted, and a second import changes
+// nothing.
+func TestImportsOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args    []string
@@ -294,9 +295,9 @@ func TestImportsRefuse(t *testing.T) {
 	}
 }
 
-// TestImportListsWhatWentAway checks that a later import lists resources missing in the source. --prune deletes them after confirmation, in
-// this configuration only.
-func TestImportListsWhatWentAway(t *testing.T) {
+// TestImportListsMissingResources checks that a later import lists resources missing in the source. --prune deletes them after
+// confirmation, in this configuration only.
+func TestImportListsMissingResources(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
 	m.at()

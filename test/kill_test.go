@@ -46,8 +46,8 @@ func serve(t *testing.T, database string) *manager {
 // listen starts the manager on free ports.
 func (m *manager) listen() {
 	m.t.Helper()
-	m.api = freeport.For(m.t).String()
-	m.door = freeport.For(m.t).String()
+	m.api = freeport.Reserve(m.t).String()
+	m.door = freeport.Reserve(m.t).String()
 	m.start()
 	m.t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
 }

@@ -48,7 +48,7 @@ func TestEveryPackageHasARule(t *testing.T) {
 	allowed := map[string][]string{}
 	for name, rule := range config.Linters.Settings.Depguard.Rules {
 		if len(rule.Files) != 2 || rule.Files[1] != "!$test" || rule.Mode != "strict" {
-			t.Errorf("the rule %s is not a strict one for the files of one package that are no tests", name)
+			t.Errorf("the rule %s is not a strict rule for the files of one package without its tests", name)
 			continue
 		}
 		allowed[strings.TrimSuffix(strings.TrimPrefix(rule.Files[0], "**/"), "/*.go")] = rule.Allow
@@ -77,7 +77,7 @@ func TestEveryPackageHasARule(t *testing.T) {
 	}
 	for path, imports := range allowed {
 		if !packages[path] {
-			t.Errorf(".golangci.yml has a rule for %s, which is no package", path)
+			t.Errorf(".golangci.yml has a rule for %s, which is not a package", path)
 		}
 		part, ok := strings.CutPrefix(path, "internal/")
 		if part, _, _ = strings.Cut(part, "/"); !ok {
@@ -85,7 +85,7 @@ func TestEveryPackageHasARule(t *testing.T) {
 		}
 		lower, known := below[part]
 		if !known {
-			t.Errorf("the package %s lies in no part", path)
+			t.Errorf("the package %s is not in any part", path)
 		}
 		for _, one := range imports {
 			to, ours := strings.CutPrefix(strings.TrimSuffix(one, "$"), "portolan/internal/")

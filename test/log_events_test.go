@@ -149,7 +149,7 @@ func programOf(path string) string {
 	return "manager"
 }
 
-// isLog reports whether an expression is a logger: its last name says so.
+// isLog reports whether an expression is a logger, by its last name.
 func isLog(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:

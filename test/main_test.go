@@ -169,7 +169,7 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 		Dir: dir, Files: files,
 		Condition: func(name string) (bool, error) {
 			if name != "sqlite" {
-				return false, fmt.Errorf("there is no condition %q", name)
+				return false, fmt.Errorf("the condition %q does not exist", name)
 			}
 			return files == nil, nil
 		},

@@ -48,7 +48,7 @@ func newNetwork(t *testing.T) *network {
 		skip("it takes root")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		skip("there is no ip (iproute2)")
+		skip("ip (iproute2) is not installed")
 	}
 	if out, err := exec.Command("ip", "netns", "add", n.sp).CombinedOutput(); err != nil {
 		skip(fmt.Sprintf("ip netns add: %s", out))
@@ -197,9 +197,9 @@ func (n *network) wants(what string, parts ...string) {
 	}
 }
 
-// TestProbesInANetworkOfOurOwn checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added. The
-// proxy's password must not appear anywhere.
-func TestProbesInANetworkOfOurOwn(t *testing.T) {
+// TestProbesInANetworkNamespace checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added.
+// The proxy's password must not appear anywhere.
+func TestProbesInANetworkNamespace(t *testing.T) {
 	n := newNetwork(t)
 	n.serveAt("10.77.0.1:3128", n.proxy)
 	n.serveAt("203.0.113.80:80", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

@@ -35,7 +35,7 @@ func foreignDNS(t *testing.T) {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", foreignAddress+":53")
 	if err != nil {
-		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
+		t.Skipf("listening at %s:53 is not permitted: %v", foreignAddress, err)
 	}
 	l, err := net.Listen("tcp", foreignAddress+":53")
 	if err != nil {
@@ -141,7 +141,7 @@ func responsePolicies(t *testing.T, database string) {
 	t.Setenv("PORTOLAN_RESPONSE_FEEDS", feeds.URL+"/{category}.txt")
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
-	at := freeport.For(t).String()
+	at := freeport.Reserve(t).String()
 	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
 	host, port, _ := strings.Cut(at, ":")
 	file := filepath.Join(t.TempDir(), "resolver.json")
@@ -183,7 +183,7 @@ func responsePolicies(t *testing.T, database string) {
 	}
 	resolver.answersWith("x.worse.test.", dns.TypeA, "NOERROR 192.0.2.1")
 	if got := asked(a.at, "bad.test.ours.rpz.", dns.TypeA); got != "REFUSED" {
-		t.Errorf("what is blocked is told: %s", got)
+		t.Errorf("the answer to a blocked query is %s", got)
 	}
 
 	// Feeds are downloaded. An invalid feed is rejected, and the previous data is kept.
@@ -208,7 +208,7 @@ func responsePolicies(t *testing.T, database string) {
 		t.Fatal(status, text, err)
 	}
 	if !until(func() bool { return m.count("/events", "sourceName:'feed.rpz.' and message:contains('line 1')") > 0 }) {
-		t.Error("no event says that the feed is no list")
+		t.Error("no event reports that the feed is not a list")
 	}
 	resolver.answersWith("www.malware.test.", dns.TypeA, "NXDOMAIN")
 

@@ -157,10 +157,10 @@ func signedZones(t *testing.T, database string) {
 		}
 		return found
 	}
-	holds("the zone above says by which key", func() error {
+	holds("the parent zone has the DS record of the key", func() error {
 		return a.good("quay.harbour.example.", dns.TypeDS, "harbour.example.", anchors)
 	})
-	holds("what lies in the zone below is good", func() error {
+	holds("the names of the child zone are secure", func() error {
 		return a.good("berth.quay.harbour.example.", dns.TypeTXT, "quay.harbour.example.", ds())
 	})
 	holds("the zone below names its key for the one above", func() error {
@@ -199,7 +199,7 @@ func signedZones(t *testing.T, database string) {
 		return a.good("berth.quay.harbour.example.", dns.TypeTXT, "quay.harbour.example.", ds())
 	})
 	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
-	holds("the second key is published, and everything of it is told", func() error {
+	holds("the second key is published and reported completely", func() error {
 		r := m.signing(below)
 		if len(r.Keys) != 3 || r.Keys[1].State != "ACTIVE" || r.Keys[1].Next != "REPLACED" || r.Keys[2].State != "PUBLISHED" ||
 			r.Keys[2].Next != "TAKES_OVER" || r.Keys[2].WaitsFor == nil || r.Keys[2].DSRecord != nil || !r.Keys[2].Signs {

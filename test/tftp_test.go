@@ -82,7 +82,7 @@ func serveFiles(t *testing.T, database, curl string) {
 		}
 	}
 	t.Cleanup(func() { stop() })
-	tftp, web := freeport.For(t), freeport.For(t)
+	tftp, web := freeport.Reserve(t), freeport.Reserve(t)
 	file := filepath.Join(t.TempDir(), "tftp.json")
 	listener := func(at netip.AddrPort) string { return fmt.Sprintf(`[{"address":%q,"port":%d}]`, at.Addr(), at.Port()) }
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":%s,"http":%s}`, listener(tftp), listener(web)), 0o600); err != nil {
@@ -171,6 +171,6 @@ func serveFiles(t *testing.T, database, curl string) {
 	}
 	events := m.count("/events", `category:"DEPLOYMENT" and subcategory:"TFTP"`)
 	if events == 0 {
-		t.Error("there are no events of deployments of TFTP")
+		t.Error("deployments of TFTP have raised no events")
 	}
 }

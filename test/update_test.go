@@ -96,7 +96,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	winch := add("winch.harbour.example. 300 A 10.0.0.40")
 	m.enableUpdates(zone)
 	if got := updating(t, a.at, "udp", "", winch); got != "REFUSED" {
-		t.Errorf("where nobody may an update is %s", got)
+		t.Errorf("an update without permission is answered with %s", got)
 	}
 	var configurations struct{ Data []struct{ ID int64 } }
 	if _, text, err := m.call("GET", "/configurations", ""); err != nil || json.Unmarshal([]byte(text), &configurations) != nil {
@@ -131,7 +131,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		{"a name that is to be there", "NXDOMAIN", func(m *dns.Msg) { m.NameUsed(rrs(t, "nobody.harbour.example. A 10.0.0.40")) }},
 		{"another zone", "NOTZONE", add("winch.elsewhere.example. 300 A 10.0.0.40")},
 		{"a chain", "NOERROR", add("hoist.harbour.example. 60 CNAME winch.harbour.example.", "_x.harbour.example. 60 SRV 0 0 5 far.example.")},
-		{"an address that is nobody's", "NOERROR", add("far.harbour.example. 60 A 192.0.2.9")},
+		{"an address without an owner", "NOERROR", add("far.harbour.example. 60 A 192.0.2.9")},
 		{"what others lead to", "NOERROR", func(m *dns.Msg) { m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40")) }},
 		{"another address", "NOERROR", func(m *dns.Msg) {
 			m.RemoveRRset(rrs(t, "winch.harbour.example. A 10.0.0.40"))
@@ -147,7 +147,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		{"mail that is not taken", "NOERROR", add("dumb.harbour.example. 60 MX 0 .", "deaf.harbour.example. 60 MX 0 .")},
 		{"mail that is taken again", "NOERROR", func(m *dns.Msg) { m.Remove(rrs(t, "deaf.harbour.example. 60 MX 0 .")) }},
 		{"cannot point to the root", "REFUSED", add("odd.harbour.example. 60 CNAME .")},
-		{"a host that goes with its alias", "NOERROR", func(m *dns.Msg) {
+		{"a host that is deleted with its alias", "NOERROR", func(m *dns.Msg) {
 			m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40"))
 			m.RemoveRRset(rrs(t, "hoist.harbour.example. CNAME winch.harbour.example."))
 		}},
@@ -174,7 +174,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		t.Errorf("behind its end the name is %s", got)
 	}
 	if got := m.count("/networks/"+network+"/addresses", "address:in('10.0.0.40','10.0.0.41') and state:'STATIC'"); got != 0 {
-		t.Errorf("%d addresses were not given back", got)
+		t.Errorf("%d addresses were not released", got)
 	}
 	if got := updating(t, a.at, "udp", base64.StdEncoding.EncodeToString([]byte("another")), winch); got != "NOTAUTH" {
 		t.Errorf("with another secret an update is %s", got)
@@ -227,7 +227,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		t.Errorf("made anew it is %s %s", got, a.asks(back, dns.TypePTR))
 	}
 	if got := m.count("/zones/"+reverse+"/resourceRecords", ""); got != 0 {
-		t.Errorf("%d records stand beside what hosts say", got)
+		t.Errorf("%d records differ from those of the hosts", got)
 	}
 	a.nothingElse()
 
@@ -336,15 +336,15 @@ func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 	return []dns.RR{rr}
 }
 
-// TestUpdatesAsNamed checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
+// TestUpdatesMatchBIND checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
 // differences are intended: an alias loop is rejected, and so is the deletion of a name that other records refer to.
-func TestUpdatesAsNamed(t *testing.T) {
+func TestUpdatesMatchBIND(t *testing.T) {
 	program := peers.Program(t, "named")
 	a, zone, _, _ := liveServer(t, "")
 	a.m.enableUpdates(zone)
 	a.m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["127.0.0.1"]}`)
 	dir := t.TempDir()
-	at := freeport.For(t).String()
+	at := freeport.Reserve(t).String()
 	_, port, _ := strings.Cut(at, ":")
 	zoneFile := "$ORIGIN harbour.example.\n@ 3600 SOA ns h 1 1 1 1 60\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n"
 	conf := fmt.Sprintf(`options { directory %q; listen-on port %s { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile none;

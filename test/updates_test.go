@@ -144,7 +144,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	p.shows(`"version": "` + newerVersion + `"`)
 	m.portolan(append([]string{"rollout", "take-back", id}, where...)...)
 	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "TAKEN_BACK: 0 updated, 1 went back") {
-		t.Errorf("a rollout that is taken back ends with %s", got)
+		t.Errorf("a rollout after a rollback ends with %s", got)
 	}
 	list := strings.Split(m.portolan(append([]string{"rollout", "list"}, where...)...), "\n")
 	columns, cells := strings.Fields(list[0]), strings.Fields(list[1])

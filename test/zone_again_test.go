@@ -11,9 +11,9 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// TestImportZoneAgain checks that a repeated import of a zone file prints what it changes and what it keeps. --prune deletes nothing for an
-// incomplete zone, if a record was skipped, or without confirmation.
-func TestImportZoneAgain(t *testing.T) {
+// TestRepeatedZoneImport checks that a repeated import of a zone file prints the changed and the kept records. --prune deletes nothing
+// for an incomplete zone, if a record was skipped, or without confirmation.
+func TestRepeatedZoneImport(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
 	m.at()
@@ -67,8 +67,8 @@ func TestImportZoneAgain(t *testing.T) {
 	m.check()
 }
 
-// TestOddDataGoesThrough checks that data which the DNS library would change is imported and exported in BIND's form.
-func TestOddDataGoesThrough(t *testing.T) {
+// TestUnusualDataRoundTrips checks that data which the DNS library would change is imported and exported in BIND's form.
+func TestUnusualDataRoundTrips(t *testing.T) {
 	t.Parallel()
 	program := peers.Program(t, "named-compilezone")
 	m := serve(t, "")

@@ -125,7 +125,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	}
 
 	// A real BIND serves the zone and transfers it.
-	port := fmt.Sprint(freeport.For(t).Port())
+	port := fmt.Sprint(freeport.Reserve(t).Port())
 	conf := write("named.conf", fmt.Sprintf(`options { directory "%[1]s"; pid-file none; session-keyfile none; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; };
 	allow-transfer { 127.0.0.1; }; recursion no; dnssec-validation no; notify no; };
 controls { };

@@ -94,7 +94,7 @@ func (c *applyCommand) Run(s *session) error {
 			*one.file = *one.flag
 		}
 	}
-	a.Into, a.Prune = into(m, a.Into), a.Prune || c.Prune
+	a.Into, a.Prune = parentOrDefault(m, a.Into), a.Prune || c.Prune
 	c.Yes = c.Yes || slices.Contains(c.File, "-") // standard input is used for the document, so it cannot answer a question
 	return c.planned(s, m, a)
 }

@@ -27,8 +27,8 @@ type freeFlags struct {
 	Field []string `arg:"" optional:"" name:"fields" help:"Fields of the new resources: FIELD=VALUE. A name may be a pattern: rack7-srv-[01-40], or rack7-srv-##." complete:"field"`
 }
 
-// wanted returns the resources to create in the free space.
-func (f freeFlags) wanted(s *session, m *cli.Manager) (a client.Apply, err error) {
+// listResources returns the resources to create in the free space.
+func (f freeFlags) listResources(s *session, m *cli.Manager) (a client.Apply, err error) {
 	names, err := f.names()
 	if err != nil {
 		return a, err
@@ -135,7 +135,7 @@ func (c *assignCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.wanted(s, m)
+	a, err := c.listResources(s, m)
 	if err == nil && (c.First != "" || c.MACs != "" || c.Zone != "") {
 		a, err = c.inNetwork(s, m, a)
 	}
@@ -208,7 +208,7 @@ func (c *assignCommand) inNetwork(s *session, m *cli.Manager, a client.Apply) (c
 // addresses returns the addresses to assign: consecutive ones from --first on, or the next free ones.
 func (c *assignCommand) addresses(s *session, m *cli.Manager, a client.Apply) (list []string, err error) {
 	if c.First != "" {
-		list, err = cli.Consecutive(c.First, len(a.Resources))
+		list, err = cli.ListConsecutive(c.First, len(a.Resources))
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--first: %w", err)}
 		}
@@ -265,7 +265,7 @@ func (c *nextCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.wanted(s, m)
+	a, err := c.listResources(s, m)
 	if err != nil {
 		return err
 	}

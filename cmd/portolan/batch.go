@@ -61,11 +61,11 @@ func (c *batchCommand) Run(s *session) error {
 	}
 	if c.DryRun {
 		if answer.AtLeast {
-			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %d resources would be made, %d changed, "+
+			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %d resources would be created, %d changed, "+
 				"%d deleted; what the rest comes to, or is refused for, is not known\n", answer.Created, answer.Changed, answer.Deleted)
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be made, %d changed, %d deleted\n", answer.Created, answer.Changed,
+		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be created, %d changed, %d deleted\n", answer.Created, answer.Changed,
 			answer.Deleted)
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *batchCommand) Run(s *session) error {
 		_, err = fmt.Fprintln(s.stdout, "no changes")
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d changes made, transaction %d\n", answer.Count, answer.Transaction)
+	_, err = fmt.Fprintf(s.stdout, "%d changes applied, transaction %d\n", answer.Count, answer.Transaction)
 	return err
 }
 

@@ -30,7 +30,7 @@ func (c changeOutput) print(s *session, a client.Applied) error {
 		if err != nil {
 			return err
 		}
-		return cli.NewOutput(s.stdout, c.Output, "", nil).One(raw)
+		return cli.NewOutput(s.stdout, c.Output, "", nil).WriteOne(raw)
 	case cli.Name:
 		for _, one := range a.Resources {
 			if _, err := fmt.Fprintln(s.stdout, strings.TrimPrefix(one.Path, "/api/v2/")); err != nil {
@@ -87,8 +87,8 @@ func send(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) (c
 	return done, err
 }
 
-// into returns the path that resources belong below: the path given, or that of the default configuration.
-func into(m *cli.Manager, in string) string {
+// parentOrDefault returns the path that resources belong below: the path given, or that of the default configuration.
+func parentOrDefault(m *cli.Manager, in string) string {
 	if in == "" && m.Configuration != "" {
 		return "configurations/" + m.Configuration
 	}
@@ -163,7 +163,7 @@ func (c *createCommand) Run(s *session) error {
 		}
 		c.In = at.String()
 	}
-	in := into(m, c.In)
+	in := parentOrDefault(m, c.In)
 	if m.API.CollectionOf(t).Post && c.In == "" { // outside of all configurations
 		in = ""
 	}
@@ -200,7 +200,7 @@ func (c *createCommand) send(s *session, m *cli.Manager, at cli.Path) error {
 	if format == "text" {
 		format = cli.Table
 	}
-	return cli.NewOutput(s.stdout, format, t.Collection, cli.Columns(m.API.CollectionOf(t), types)).One(made)
+	return cli.NewOutput(s.stdout, format, t.Collection, cli.Columns(m.API.CollectionOf(t), types)).WriteOne(made)
 }
 
 type setCommand struct {
@@ -258,8 +258,8 @@ func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Typ
 	return at, t, err
 }
 
-// act sends a change of another kind than an apply, or its dry run, and prints the result.
-func act(s *session, m *cli.Manager, path string, body any, f changeFlags, as jsonFlag) error {
+// sendAction sends a change of another kind than an apply, or its dry run, and prints the result.
+func sendAction(s *session, m *cli.Manager, path string, body any, f changeFlags, as jsonFlag) error {
 	if f.DryRun {
 		t, err := m.Try(s.ctx, http.MethodPost, path, body, f.options())
 		if err != nil {

@@ -93,7 +93,7 @@ func (c *changesCommand) Run(s *session) error {
 			}
 			return err
 		}
-		if err := st.Settled(s.ctx); err != nil {
+		if err := st.AwaitFeed(s.ctx); err != nil {
 			return err
 		}
 		for {

@@ -60,11 +60,11 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if err != nil {
 		return nil, err
 	}
-	pending, err := tx.ChainDue()
+	pending, err := tx.CountUnlinked()
 	if err != nil {
 		return nil, err
 	}
-	begins, err := tx.ChainBegins()
+	begins, err := tx.ChainStart()
 	if err != nil {
 		return nil, err
 	}

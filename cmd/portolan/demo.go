@@ -126,9 +126,13 @@ func (c *demoCommand) Run(s *session) (err error) {
 			s.log.Error("demo dhcp deployment failed", "error", err)
 		}
 	})
+	rollOut, sail := startBuoys(ctx, s, m)
+	agents.Go(sail)
 	agents.Go(func() { // takes a moment
 		if err := publishDemo(c.Data); err != nil {
 			s.log.Error("demo release publishing failed", "error", err)
+		} else if err := rollOut(); err != nil && ctx.Err() == nil {
+			s.log.Error("demo rollout not started", "error", err)
 		}
 	})
 	link, err := m.Identity.NewLink(s.ctx, "admin")
@@ -139,7 +143,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	select {
 	case <-s.ctx.Done():
 		return nil
-	case err := <-m.Failed():
+	case err := <-m.Failure():
 		return err
 	}
 }
@@ -341,9 +345,10 @@ Try:
   dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (changes of the view internal are served at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
   portolan dhcp ask %[15]s --network %[16]s    (portolan dhcp leases networks/%[16]s lists the lease)%[17]s
-  portolan rollout start %[10]s --watch        (updates both service points, as soon as portolan fleet releases lists
-                 the version; portolan rollout take-back ID rolls it back)
+  portolan rollout start %[10]s --filter label=%[18]s --watch
+                 (updates lighthouse and harbour-master, as soon as portolan fleet releases lists the version;
+                 portolan rollout take-back ID rolls it back; the rollout to the buoys is part done)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
 		strings.Replace(resolver, ":", " port ", 1), console, logFile, strings.Replace(dhcp, ":", " port ", 1), dhcp, demoPort.network,
-		dhcpClient)
+		dhcpClient, demoLabel+"="+demoQuay)
 }

@@ -128,7 +128,7 @@ func demoNames(ctx context.Context, api *client.Client, servicePoint string) err
 func demoServer(ctx context.Context, api *client.Client, configuration int64, name, address, servicePoint string) (int64, error) {
 	var made client.Head
 	err := api.Create(ctx, fmt.Sprintf("configurations/%d/servers", configuration), map[string]any{"type": "Server", "name": name,
-		"profile": "DNS_DHCP_SERVER_20", "servicePoint": servicePoint, "interfaces": []map[string]any{{"type": "NetworkInterface",
+		"profile": "PORTOLAN_SERVICE_POINT", "servicePoint": servicePoint, "interfaces": []map[string]any{{"type": "NetworkInterface",
 			"name": name + ".example", "managementAddress": address}}}, &made)
 	return made.ID, err
 }

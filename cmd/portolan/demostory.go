@@ -23,8 +23,8 @@ func (s *story) add(method, path string, body map[string]any) map[string]any {
 	return map[string]any{"id": fmt.Sprintf("$%d", len(s.changes)-1)}
 }
 
-// below returns a path below the resource of a reference.
-func below(of map[string]any, collection string) string {
+// pathBelow returns a path below the resource of a reference.
+func pathBelow(of map[string]any, collection string) string {
 	return fmt.Sprintf("%v/%s", of["id"], collection)
 }
 
@@ -80,7 +80,7 @@ func (s *story) sites(ctx context.Context, api *client.Client) error {
 		group := s.add("POST", fmt.Sprintf("configurations/%d/vlanGroups", s.configuration), map[string]any{"type": "VLANGroup",
 			"name": site.name, "firstNumber": 100, "lastNumber": 199, "location": location})
 		for i, name := range demoVLANs {
-			vlan := s.add("POST", "vlanGroups/"+below(group, "vlans"), map[string]any{"type": "VLAN", "name": name, "number": 101 + i})
+			vlan := s.add("POST", "vlanGroups/"+pathBelow(group, "vlans"), map[string]any{"type": "VLAN", "name": name, "number": 101 + i})
 			network, err := s.findOne(ctx, api, "networks", fmt.Sprintf("range:'10.%d.%d.0/24'", site.blocks[0], i))
 			if err != nil {
 				return err
@@ -127,7 +127,7 @@ func (s *story) fullNetworks(ctx context.Context, api *client.Client) error {
 		network := s.add("POST", fmt.Sprintf("blocks/%d/networks", block), map[string]any{"type": "IPv4Network", "range": n.prefix,
 			"name": n.name, "highWaterMark": 80, "lowWaterMark": 5})
 		for i := range n.used {
-			s.add("POST", "networks/"+below(network, "addresses"), map[string]any{"type": "IPv4Address", "state": "STATIC",
+			s.add("POST", "networks/"+pathBelow(network, "addresses"), map[string]any{"type": "IPv4Address", "state": "STATIC",
 				"name": fmt.Sprintf("client-%02d", i+1)})
 		}
 	}

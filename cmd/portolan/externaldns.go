@@ -44,7 +44,7 @@ func (c *externalDNSCommand) Run(s *session) error {
 	p := &externaldns.Provider{Client: cl, Configuration: configuration, View: view, Domains: c.Domain, Log: s.log}
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
 	ended := make(chan error, 1)
-	maxConnections := fairlisten.Each(1, 1024)
+	maxConnections := fairlisten.ShareLimit(1, 1024)
 	go func() {
 		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxConnections / 4}))
 	}()

@@ -61,7 +61,7 @@ func (c *figuresCommand) Run(s *session) error {
 		return err
 	}
 	if c.JSON {
-		return cli.NewOutput(s.stdout, cli.JSON, "", nil).One(raw)
+		return cli.NewOutput(s.stdout, cli.JSON, "", nil).WriteOne(raw)
 	}
 	var all addressapi.Figures
 	if err := json.Unmarshal(raw, &all); err != nil {

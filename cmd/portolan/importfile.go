@@ -68,7 +68,7 @@ func (c *importFile) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if j.Into = into(cl, c.Into); j.Into != "" {
+	if j.Into = parentOrDefault(cl, c.Into); j.Into != "" {
 		at, err := cl.Find(s.ctx, j.Into)
 		if err != nil {
 			return err

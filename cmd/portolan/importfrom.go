@@ -59,7 +59,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 			return err
 		}
 		d.Within(networks)
-		a.Into = into(m, "")
+		a.Into = parentOrDefault(m, "")
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
 	}
@@ -74,7 +74,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		return f.strictError(rowsOf(d.Skipped))
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
-	if m != nil && d.Derives() {
+	if m != nil && d.HasDerivedZones() {
 		zones, err := zonesOf(s.ctx, m)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		d.WithinZones(zones)
 	}
 	var rows []string
-	a.Prune = f.Prune && d.Wrong() == 0
+	a.Prune = f.Prune && d.CountWrong() == 0
 	if a.Resources, rows, err = d.JSON(a.Prune); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err error) {
 	all = map[string]bool{}
 	collection := m.API.Collection("zones")
-	return all, m.All(ctx, "zones", client.Query{Limit: 1000, Fields: "absoluteName,deploymentEnabled", Filter: m.Scoped(collection, nil)},
+	return all, m.All(ctx, "zones", client.Query{Limit: 1000, Fields: "absoluteName,deploymentEnabled", Filter: m.ScopeFilters(collection, nil)},
 		func(raw json.RawMessage) error {
 			var one struct {
 				AbsoluteName      string
@@ -216,7 +216,7 @@ func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all conve
 		fields += ",gateway"
 	}
 	all = convert.Known{}
-	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields, Filter: m.Scoped(m.API.Collection(collection), nil)},
+	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields, Filter: m.ScopeFilters(m.API.Collection(collection), nil)},
 		func(raw json.RawMessage) error {
 			var one struct{ Range, Gateway string }
 			if err := json.Unmarshal(raw, &one); err != nil {

@@ -8,8 +8,8 @@ import (
 	"portolan/client"
 )
 
-// TestUnnamed checks the list of addresses that hosts have lost and that no host of the source has.
-func TestUnnamed(t *testing.T) {
+// TestAddressesWithoutHost checks the list of addresses that hosts have lost and that no host of the source has.
+func TestAddressesWithoutHost(t *testing.T) {
 	var done client.Applied
 	if err := json.Unmarshal([]byte(`{"resources":[
 		{"type":"HostRecord","key":"a.example","changes":[{"field":"addresses","before":["10.0.0.1","10.0.0.2"],

@@ -54,7 +54,7 @@ func (c *importLeases) Run(s *session) error {
 	if err := oneConfiguration(s.ctx, m); err != nil {
 		return err
 	}
-	at, err := m.Find(s.ctx, into(m, ""))
+	at, err := m.Find(s.ctx, parentOrDefault(m, ""))
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type commands struct {
 	LogFormat string `help:"The format of log lines on standard error: ${enum}." enum:"text,json" default:"text"`
 	LogLevel  string `help:"The minimum log level: debug, info, warn or error. Default: the level of the manager's settings; info for other commands." enum:"debug,info,warn,error," default:""`
 
-	Demo        demoCommand        `cmd:"" example:"portolan demo --data ./demo" group:"Begin" help:"Start a manager and service points with sample data on loopback."`
+	Demo        demoCommand        `cmd:"" example:"portolan demo --data ./demo" group:"Get started" help:"Start a manager and service points with sample data on loopback."`
 	Serve       serveCommand       `cmd:"" group:"Run a manager" help:"Run a manager: the address API, the fleet API and the check-in listener."`
 	Agent       agentCommand       `cmd:"" group:"Fleet" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
 	List        listCommand        `cmd:"" group:"Resources" help:"List resources of any type, such as networks, zones or users."`
@@ -52,9 +52,9 @@ type commands struct {
 	Export      exportCommand      `cmd:"" group:"Documents and files" help:"Export resources as documents for apply, and zones as zone files."`
 	Import      importCommand      `cmd:"" group:"Documents and files" help:"Import data from files and from other systems."`
 	Batch       batchCommand       `cmd:"" example:"portolan batch changes.json --dry-run" group:"Documents and files" help:"Execute all changes of a file in one transaction."`
-	Login       loginCommand       `cmd:"" group:"Begin" help:"Sign in at a manager and store it as the current context."`
-	Logout      logoutCommand      `cmd:"" example:"portolan logout lab" group:"Begin" help:"Delete a context and revoke the token that portolan login created."`
-	Context     contextCommand     `cmd:"" group:"Begin" help:"List the contexts and select the current one."`
+	Login       loginCommand       `cmd:"" group:"Get started" help:"Sign in at a manager and store it as the current context."`
+	Logout      logoutCommand      `cmd:"" example:"portolan logout lab" group:"Get started" help:"Delete a context and revoke the token that portolan login created."`
+	Context     contextCommand     `cmd:"" group:"Get started" help:"List the contexts and select the current one."`
 	Token       tokenCommand       `cmd:"" group:"Run a manager" help:"Create, list and revoke bearer tokens."`
 	Status      statusCommand      `cmd:"" group:"Run a manager" help:"Show the state of a manager and its alarms."`
 	Figures     figuresCommand     `cmd:"" example:"portolan figures networks/100123 --period 28d" group:"Run a manager" help:"Show figures of an object over time, such as the utilization of a network."`
@@ -72,16 +72,17 @@ type commands struct {
 	Secrets     secretsCommand     `cmd:"" group:"Run a manager" help:"Manage the master key that encrypts secrets."`
 	Rights      rightsCommand      `cmd:"" example:"portolan rights networks/10.1.0.0/24 --user alice" group:"Resources" help:"Show a user's access level to a resource, and the access rights that determine it."`
 	Changes     changesCommand     `cmd:"" example:"portolan changes --data /var/lib/portolan --follow" group:"Run a manager" help:"Print the change feed as lines of JSON; --follow continues with new changes."`
-	Deploy      deployCommand      `cmd:"" group:"Names on the wire" help:"Deploy DNS servers and zones."`
-	DHCP        dhcpCommand        `cmd:"" group:"Names on the wire" help:"List leases and their history, explain the answer to a client, and end or reserve leases."`
-	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"Names on the wire" name:"external-dns" help:"Run a webhook provider for Kubernetes external-dns."`
+	Deploy      deployCommand      `cmd:"" group:"DNS and DHCP" help:"Deploy DNS servers and zones."`
+	DHCP        dhcpCommand        `cmd:"" group:"DNS and DHCP" help:"List leases and their history, explain the answer to a client, and end or reserve leases."`
+	Discovery   discoveryCommand   `cmd:"" group:"Resources" help:"Run discovery, list what was seen, and accept or reject differences."`
+	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"DNS and DHCP" name:"external-dns" help:"Run a webhook provider for Kubernetes external-dns."`
 	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Manage webhooks that send changes to other programs, and receive their messages for a test."`
 	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write a consistent backup of all data to one file. The manager may be running."`
 	Restore     restoreCommand     `cmd:"" example:"portolan restore --data /var/lib/portolan-new portolan.backup" group:"Run a manager" help:"Restore a backup into an empty data directory or database."`
 	Rehearse    rehearseCommand    `cmd:"" example:"portolan rehearse --max-age 26h /var/lib/portolan/backups" group:"Run a manager" help:"Test a backup: restore it into a temporary directory, run portolan check on it, and delete the directory."`
 	Migrate     migrateCommand     `cmd:"" example:"portolan migrate --from /var/lib/portolan --to postgres://portolan@db.example.net/portolan" group:"Run a manager" help:"Copy all data from one database to another, in either direction."`
-	Completion  completionCommand  `cmd:"" group:"Begin" help:"Print the shell script that completes commands, fields and names."`
-	Version     versionCommand     `cmd:"" example:"portolan version" group:"Begin" help:"Print the version."`
+	Completion  completionCommand  `cmd:"" group:"Get started" help:"Print the shell script that completes commands, fields and names."`
+	Version     versionCommand     `cmd:"" example:"portolan version" group:"Get started" help:"Print the version."`
 
 	Man         manCommand         `cmd:"" hidden:"" help:"Write man pages and completions below a directory."`
 	Complete    completeCommand    `cmd:"" hidden:"" help:"Print the completions of the last word."`
@@ -121,7 +122,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	grammar := c.grammarFor(args)
 	parser, err := kong.New(grammar, kong.Name("portolan"),
-		kong.Description("Portolan keeps the addresses, names and service points of a network in one place and puts them on the wire.\n\n"+
+		kong.Description("Portolan manages the addresses, names and service points of a network, and serves DNS, DHCP and TFTP.\n\n"+
 			"Begin with:  portolan demo"),
 		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(),
 		kong.Exit(func(code int) { exit = code }),

@@ -46,15 +46,15 @@ func (c *splitCommand) Run(s *session) error {
 			body["splitPointAddress"] = c.At
 		}
 	}
-	above, err := up(s, m, at)
+	above, err := pathOfParent(s, m, at)
 	if err != nil {
 		return err
 	}
-	return act(s, m, above+"/splits", body, c.changeFlags, c.jsonFlag)
+	return sendAction(s, m, above+"/splits", body, c.changeFlags, c.jsonFlag)
 }
 
-// up returns the path of a resource's parent.
-func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
+// pathOfParent returns the path of a resource's parent.
+func pathOfParent(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	var one struct {
 		Links map[string]client.Link `json:"_links"`
 	}
@@ -116,11 +116,11 @@ func (c *mergeCommand) Run(s *session) error {
 		}
 		others = append(others, map[string]int64{"id": other.ID})
 	}
-	above, err := up(s, m, at)
+	above, err := pathOfParent(s, m, at)
 	if err != nil {
 		return err
 	}
-	return act(s, m, above+"/merges", map[string]any{"type": merge.Name, at.Collection.Name: others,
+	return sendAction(s, m, above+"/merges", map[string]any{"type": merge.Name, at.Collection.Name: others,
 		"destination": map[string]int64{"id": at.ID}}, c.changeFlags, c.jsonFlag)
 }
 
@@ -175,5 +175,5 @@ func (c *moveCommand) Run(s *session) error {
 	if body == nil {
 		return usageError{fmt.Errorf("%s is of the type %s, which cannot be moved this way", c.Path, t.Name)}
 	}
-	return act(s, m, at.String()+"/moves", body, c.changeFlags, c.jsonFlag)
+	return sendAction(s, m, at.String()+"/moves", body, c.changeFlags, c.jsonFlag)
 }

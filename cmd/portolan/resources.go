@@ -68,7 +68,7 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 	for _, text := range c.Filter {
 		switch found := setting.FindStringSubmatch(text); {
 		case found != nil:
-			all = append(all, cli.Condition(m.API, at.Types(m.API), found[1], unquoted(found[2])))
+			all = append(all, cli.Condition(m.API, at.Types(m.API), found[1], unquote(found[2])))
 		case part.MatchString(text):
 			all = append(all, "name:contains("+cli.Quoted(text)+")")
 		default:
@@ -76,13 +76,13 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 		}
 	}
 	if at.ID == 0 {
-		return m.Scoped(at.Collection, all)
+		return m.ScopeFilters(at.Collection, all)
 	}
 	return strings.Join(all, " and ")
 }
 
-// unquoted returns a value without the quotes around it, which filters of the API require.
-func unquoted(value string) string {
+// unquote returns a value without the quotes around it, which filters of the API require.
+func unquote(value string) string {
 	if n := len(value) - 1; n > 0 && (value[0] == '\'' || value[0] == '"') && value[n] == value[0] {
 		return value[1:n]
 	}
@@ -236,7 +236,7 @@ func (c *getCommand) Run(s *session) error {
 		if c.Fields != "" {
 			columns = strings.Split(c.Fields, ",")
 		}
-		if err := cli.NewOutput(s.stdout, format, at.Collection.Name, columns).One(raw); err != nil {
+		if err := cli.NewOutput(s.stdout, format, at.Collection.Name, columns).WriteOne(raw); err != nil {
 			return err
 		}
 	}

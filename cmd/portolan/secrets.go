@@ -78,11 +78,11 @@ func (c *secretsRotate) Run(s *session) error {
 		if len(keys) == 0 {
 			return usageError{errors.New("--master-key is required: without it the keys are stored unencrypted in the database")}
 		}
-		sealed, err := secrets.Of(st).UseMasterKeys(s.ctx, keys)
+		sealed, err := secrets.FromStore(st).UseMasterKeys(s.ctx, keys)
 		if err != nil {
 			return err
 		}
-		id, err := secrets.Of(st).RotateSealingKey(s.ctx)
+		id, err := secrets.FromStore(st).RotateSealingKey(s.ctx)
 		if err != nil {
 			return err
 		}

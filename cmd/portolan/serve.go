@@ -165,7 +165,7 @@ func (c *serveCommand) Run(s *session) error {
 		fmt.Fprintf(s.stdout, "Created the user admin. Its password, shown once: %s\n", m.NewPassword)
 	}
 	s.log = m.Log() // the manager's logger also writes to its log files
-	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
+	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", describeLocation(c.Data, c.Database))
 	notifySystemd(s, daemon.SdNotifyReady)
 	hangUp := make(chan os.Signal, 1)
 	notifyHangUp(hangUp)
@@ -177,7 +177,7 @@ func (c *serveCommand) Run(s *session) error {
 			return m.Close()
 		case <-hangUp:
 			c.reload(s, m)
-		case err = <-m.Failed():
+		case err = <-m.Failure():
 		}
 	}
 	_ = m.Close() // the error of the listener is returned instead
@@ -225,8 +225,8 @@ func (c *serveCommand) check(s *session, o server.Options) error {
 	return err
 }
 
-// where returns the location of the data for logs. A database URL may contain a password and is not returned.
-func where(data, database string) string {
+// describeLocation returns the location of the data for logs. A database URL may contain a password and is not returned.
+func describeLocation(data, database string) string {
 	if database != "" {
 		return "PostgreSQL"
 	}

@@ -42,7 +42,7 @@ func (c *statusCommand) Run(s *session) error {
 		return err
 	}
 	if c.JSON {
-		return cli.NewOutput(s.stdout, cli.JSON, "", nil).One(raw)
+		return cli.NewOutput(s.stdout, cli.JSON, "", nil).WriteOne(raw)
 	}
 	return writeStatus(s.stdout, &now)
 }
@@ -142,11 +142,19 @@ func writeStatus(w io.Writer, now *server.Status) error {
 		return err
 	}
 	for _, a := range now.Alarms {
-		if _, err := fmt.Fprintf(w, "\n%s: %s\n    %s\n", a.Severity, a.What, a.Do); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s: %s\n    %s\n", a.Severity, a.What, alarmRemedy(a)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// alarmRemedy returns the remedy of an alarm with its command.
+func alarmRemedy(a server.Alarm) string {
+	if a.Command == "" {
+		return a.Do
+	}
+	return a.Do + " (" + a.Command + ")"
 }
 
 type doctorCommand struct {
@@ -200,7 +208,7 @@ func (c *doctorCommand) Run(s *session) error {
 		all = append(slices.DeleteFunc(all, func(f server.Finding) bool { return f.What == server.Sealing(false).What }),
 			server.Sealing(now.MasterKey))
 		for _, a := range now.Alarms {
-			all = append(all, server.Finding{What: "alarm", Is: a.What, Do: a.Do, Fault: a.Severity == "CRITICAL"})
+			all = append(all, server.Finding{What: "alarm", Is: a.What, Do: alarmRemedy(a), Fault: a.Severity == "CRITICAL"})
 		}
 	}
 	if c.JSON {

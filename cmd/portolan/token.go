@@ -50,7 +50,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 	if err != nil {
 		return err
 	}
-	secrets.Of(s).KnowMasterKeys(keys)
+	secrets.FromStore(s).KnowMasterKeys(keys)
 	err = fn(s, identity.ServiceOf(s))
 	if e := s.Close(); err == nil {
 		err = e

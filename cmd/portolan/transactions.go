@@ -85,7 +85,7 @@ func (c *historyCommand) printTransaction(s *session, m *cli.Manager, number int
 		return err
 	}
 	if c.Output == cli.Table {
-		if err := cli.NewOutput(s.stdout, cli.Table, "transactions", nil).One(raw); err != nil {
+		if err := cli.NewOutput(s.stdout, cli.Table, "transactions", nil).WriteOne(raw); err != nil {
 			return err
 		}
 	}

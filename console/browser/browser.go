@@ -135,8 +135,8 @@ func (p *Page) Faults() []string {
 	return list
 }
 
-// within runs an action with the timeout Patience.
-func within[T any](p *Page, a chromedp.Action[T]) (T, error) {
+// runWithTimeout runs an action with the timeout Patience.
+func runWithTimeout[T any](p *Page, a chromedp.Action[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, Patience)
 	defer cancel()
 	return chromedp.Run(ctx, a)
@@ -144,13 +144,13 @@ func within[T any](p *Page, a chromedp.Action[T]) (T, error) {
 
 // Go opens a path of the console, like a URL typed into the browser.
 func (p *Page) Go(path string) error {
-	_, err := within(p, chromedp.Navigate(p.Origin+path))
+	_, err := runWithTimeout(p, chromedp.Navigate(p.Origin+path))
 	return err
 }
 
 // Eval returns the value of an expression, or the result of a promise.
 func Eval[T any](p *Page, expression string) (T, error) {
-	return within(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	return runWithTimeout(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // Wait waits until an expression is true.
@@ -185,15 +185,15 @@ func (p *Page) Text(text string) error {
 	return p.Wait("document.body.innerText.includes(" + string(quoted) + ")")
 }
 
-// Still waits until the page has loaded its data and drawn it.
-func (p *Page) Still() error {
+// AwaitStill waits until the page has loaded its data and drawn it.
+func (p *Page) AwaitStill() error {
 	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && " +
 		"!document.querySelector('.loading,.skeleton,[aria-busy=true],canvas:not([data-drawn])')")
 }
 
 // Keys types keys.
 func (p *Page) Keys(keys string) error {
-	_, err := within(p, chromedp.KeyEvent(keys))
+	_, err := runWithTimeout(p, chromedp.KeyEvent(keys))
 	return err
 }
 
@@ -213,11 +213,17 @@ func (p *Page) Size(width, height int64, dark bool) error {
 	return err
 }
 
-// Shot returns a screenshot of the visible part as PNG.
-func (p *Page) Shot() ([]byte, error) { return within(p, chromedp.CaptureScreenshot()) }
+// Media sets the medium of the style sheets: screen or print.
+func (p *Page) Media(medium string) error {
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium})
+	return err
+}
 
-// Uncached disables or enables the browser cache.
-func (p *Page) Uncached(yes bool) error {
+// Shot returns a screenshot of the visible part as PNG.
+func (p *Page) Shot() ([]byte, error) { return runWithTimeout(p, chromedp.CaptureScreenshot()) }
+
+// SetUncached disables or enables the browser cache.
+func (p *Page) SetUncached(yes bool) error {
 	if _, err := chromedp.Call(p.ctx, network.Enable, network.EnableParams{}); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func bundle(root string) (map[string][]byte, error) {
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: esbuild.LegalCommentsNone,
 		JSX: esbuild.JSXAutomatic, JSXImportSource: "preact", Alias: alias, TsconfigRaw: "{}",
 		Define:  map[string]string{"process.env.NODE_ENV": `"production"`},
-		Plugins: []esbuild.Plugin{given("icons", icons)},
+		Plugins: []esbuild.Plugin{textPlugin("icons", icons)},
 	})
 	if len(r.Errors) > 0 {
 		return nil, errors.New(strings.Join(esbuild.FormatMessages(r.Errors, esbuild.FormatMessagesOptions{}), "\n"))
@@ -85,8 +85,8 @@ func bundle(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// given is an esbuild plugin with a module of generated text, imported as portolan:NAME.
-func given(name, text string) esbuild.Plugin {
+// textPlugin is an esbuild plugin with a module of generated text, imported as portolan:NAME.
+func textPlugin(name, text string) esbuild.Plugin {
 	return esbuild.Plugin{Name: name, Setup: func(build esbuild.PluginBuild) {
 		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult,
 			error) {

@@ -32,8 +32,8 @@ func TestBundleIsCurrent(t *testing.T) {
 	}
 }
 
-// TestBundleStandsAlone bundles a copy of the sources below a folder of a package with other settings: the bundle is the same.
-func TestBundleStandsAlone(t *testing.T) {
+// TestBundleIsReproducible bundles a copy of the sources below a folder of a package with other settings: the bundle is the same.
+func TestBundleIsReproducible(t *testing.T) {
 	above := t.TempDir()
 	if err := os.WriteFile(filepath.Join(above, "package.json"), []byte(`{"type":"commonjs","sideEffects":false}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func run(ctx context.Context, dir, only string) error {
 	if err != nil {
 		return err
 	}
-	if err := furnish(m.URL(), token); err != nil {
+	if err := addData(m.URL(), token); err != nil {
 		return err
 	}
 	if err := furnishDHCP(ctx, m, token); err != nil {
@@ -188,8 +188,8 @@ func furnishDHCP(ctx context.Context, m *server.Manager, token string) error {
 	return dhcptest.Fill(ctx, m.Address, point.FleetInstanceID, id, netip.MustParseAddr("10.0.0.100"), 100)
 }
 
-// furnish adds data that the sample does not contain: service points, ranges, reservations, a water mark, a long name.
-func furnish(origin, token string) error {
+// addData adds data that the sample does not contain: service points, ranges, reservations, a water mark, a long name.
+func addData(origin, token string) error {
 	for _, one := range [][3]string{
 		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"lighthouse","description":"at the end of the mole"}`},
 		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"harbour-master"}`},
@@ -246,7 +246,7 @@ func picture(p *browser.Page, dir string, s screen) error {
 			if err := p.Go(s.path); err != nil {
 				return err
 			}
-			if err := p.Still(); err != nil {
+			if err := p.AwaitStill(); err != nil {
 				return err
 			}
 			if s.script != "" {

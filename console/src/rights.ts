@@ -74,6 +74,7 @@ const collectionsOf: Record<string, string[]> = {
   names: ["views", "zones", "resourceRecords"],
   servers: ["servers", "serverGroups"],
   dhcp: ["ranges", "macPools", "clientClasses"],
+  discovery: ["reconciliationPolicies", "addresses"],
   transactions: ["transactions"],
   events: ["events"],
 }

@@ -34,7 +34,7 @@ function choose(id: number) {
 }
 
 /** The pages of a single configuration. If several exist, the URL names it, so that Back and shared URLs show the same data. */
-const ofOne = [undefined, "space", "find", "vlans", "names", "servers", "dhcp", "bulk"]
+const ofOne = [undefined, "space", "find", "vlans", "names", "servers", "dhcp", "discovery", "bulk"]
 const isOfOne = () => place.value.path.length < 2 && ofOne.includes(place.value.path[0])
 
 /** Selects another configuration. Stays on the current page without its query, or opens the address space. */

@@ -1333,6 +1333,7 @@ export type IPv4Address = {
   configuration: Ref | null
   device: Ref | null
   ipGroup: Ref | null
+  lastSeenDateTime: string | null
   leaseDateTime: string | null
   leaseExpirationDateTime: string | null
   location: Ref | null
@@ -1661,7 +1662,9 @@ export type IPv4ReconciliationPolicy = {
   mismatchAcceptanceAge: string | null
   networkBoundaries: any[] | null
   nextDateTime: string | null
+  notSeenDays: number
   overrides: any[] | null
+  packetsPerSecond: number
   pingSweepNetworkGaps: any[] | null
   reclaimAcceptanceAge: string | null
   seedRouterAddresses: any[] | null
@@ -1728,6 +1731,7 @@ export type IPv6Address = {
   device: Ref | null
   identityAssociationIdentifier: string | null
   interfaceId: string | null
+  lastSeenDateTime: string | null
   leaseDateTime: string | null
   leaseExpirationDateTime: string | null
   location: Ref | null
@@ -1906,6 +1910,8 @@ export type IPv6ReconciliationPolicy = {
   frequency: string | null
   lastDateTime: string | null
   nextDateTime: string | null
+  notSeenDays: number
+  packetsPerSecond: number
   seedRouterAddresses: any[] | null
   skipFqdnEnabled: boolean
   snmp: any
@@ -2377,6 +2383,29 @@ export type OAuthAuthorizationServer = {
   validationMethod: "AUTHORIZATION_SERVER" | "LOCAL"
 }
 
+/** Observation is the last observation of an address in the network. It has no history. Portolan extension. */
+export type Observation = {
+  id: number
+  type: "Observation"
+  name: string | null
+  _links?: Links
+  address: string | null
+  configuration: Ref | null
+  firstSeenDateTime: string | null
+  hostName: string | null
+  lastSeenDateTime: string | null
+  macAddress: string | null
+  methods: any[] | null
+  network: Ref | null
+  policy: Ref | null
+  router: string | null
+  routerPort: string | null
+  switch: string | null
+  switchPort: string | null
+  userDefinedFields: any
+  vlan: number | null
+}
+
 /** Operation is the change of one resource in a transaction. Its name is that of the resource after the change or, for a deletion, before it. */
 export type Operation = {
   id: number
@@ -2460,6 +2489,47 @@ export type RADIUSAuthenticator = {
   secondaryAuthenticator: Ref | null
   sharedSecret?: string | null
   timeout: string
+  userDefinedFields: any
+}
+
+/** ReconciliationFinding is a difference between the network and the database. A run of the policy creates findings, and deletes those that are resolved. A PATCH of the state accepts or rejects a finding. Portolan extension. */
+export type ReconciliationFinding = {
+  id: number
+  type: "ReconciliationFinding"
+  name: string | null
+  _links?: Links
+  address: string | null
+  change: string | null
+  configuration: Ref | null
+  kind: "UNKNOWN_ADDRESS" | "NOT_SEEN" | "MAC_ADDRESS_DIFFERS" | "HOST_NAME_DIFFERS" | "UNKNOWN_NETWORK" | null
+  network: Ref | null
+  place: string | null
+  policy: Ref | null
+  seenHostName: string | null
+  seenMacAddress: string | null
+  sinceDateTime: string | null
+  state: "OPEN" | "ACCEPTED" | "REJECTED"
+  storedHostNames: any[] | null
+  storedMacAddress: string | null
+  userDefinedFields: any
+}
+
+/** ReconciliationRun is a run of a policy. A POST starts a run outside of the schedule. The last 20 runs of a policy are kept. Portolan extension. */
+export type ReconciliationRun = {
+  id: number
+  type: "ReconciliationRun"
+  name: string | null
+  _links?: Links
+  configuration: Ref | null
+  creationDateTime: string | null
+  devices: number
+  endDateTime: string | null
+  findings: number
+  messages: any[] | null
+  pinged: number
+  policy: Ref | null
+  seen: number
+  state: "QUEUED" | "DONE" | "FAILED" | null
   userDefinedFields: any
 }
 

@@ -140,7 +140,7 @@ func New(o Options) (*Agent, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	lock, err := dirlock.Take(o.State, "service point")
+	lock, err := dirlock.Acquire(o.State, "service point")
 	if err != nil {
 		return nil, err
 	}

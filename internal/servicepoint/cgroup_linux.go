@@ -99,7 +99,7 @@ func (g *groups) delegate() error {
 		mine = append(mine, strconv.Itoa(os.Getppid()))
 	}
 	if i := slices.IndexFunc(inside, func(pid string) bool { return !slices.Contains(mine, pid) }); i >= 0 {
-		return fmt.Errorf("%s is the group of others, too, such as process %s", g.dir, inside[i])
+		return fmt.Errorf("%s also contains other processes, such as process %s", g.dir, inside[i])
 	}
 	leaf := filepath.Join(g.dir, agentGroup)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode that the kernel uses

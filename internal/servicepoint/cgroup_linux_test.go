@@ -53,16 +53,16 @@ func TestLimitsOfAGroup(t *testing.T) {
 	}
 	s := &supervisor{}
 	if got := strings.Join(s.limitEnvironment(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
-		t.Errorf("without groups the runtime is told %s", got)
+		t.Errorf("without groups the environment of the runtime is %s", got)
 	}
 	s.groups = g
 	if got := strings.Join(s.limitEnvironment(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
-		t.Errorf("with groups the runtime is told %s", got)
+		t.Errorf("with groups the environment of the runtime is %s", got)
 	}
 }
 
-// TestPlaceInAGroup checks that a process starts in the group of its application, if this machine permits groups.
-func TestPlaceInAGroup(t *testing.T) {
+// TestProcessGroup checks that a process starts in the group of its application, if this machine permits groups.
+func TestProcessGroup(t *testing.T) {
 	mount, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)

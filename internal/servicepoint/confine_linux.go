@@ -78,8 +78,8 @@ func startTime(pid int) string {
 	return cells[19]
 }
 
-// alive reports whether a started process still runs.
-func alive(s startedProcess) bool { return s.ID > 1 && s.At != "" && startTime(s.ID) == s.At }
+// isAlive reports whether a started process still runs.
+func isAlive(s startedProcess) bool { return s.ID > 1 && s.At != "" && startTime(s.ID) == s.At }
 
 // kill kills a process and its process group.
 func kill(s startedProcess) error { return syscall.Kill(-s.ID, syscall.SIGKILL) }

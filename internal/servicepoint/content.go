@@ -46,8 +46,8 @@ const contentFolder = "content"
 // incompletePrefix is the name prefix of incomplete files.
 const incompletePrefix = ".new-"
 
-// clean removes incomplete files.
-func (c *contents) clean() error {
+// removeIncomplete removes incomplete files.
+func (c *contents) removeIncomplete() error {
 	left, err := filepath.Glob(filepath.Join(c.dir, incompletePrefix+"*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
@@ -215,7 +215,7 @@ func (c *contents) paths(first int) (paths []string) {
 // supply sends an application its content until ctx ends: first from the disk, then updates from the manager.
 func (p *process) supply(ctx context.Context) {
 	c := contentsOf(p.s.dir, p.id)
-	if err := c.clean(); err != nil {
+	if err := c.removeIncomplete(); err != nil {
 		p.log.Warn("remove incomplete content failed", "reason", err)
 	}
 	for b := (backoff{}); ctx.Err() == nil; {

@@ -111,7 +111,7 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.dir, incompletePrefix+"x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.clean(); err != nil {
+	if err := c.removeIncomplete(); err != nil {
 		t.Fatal(err)
 	}
 	files("4")

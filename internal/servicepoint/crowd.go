@@ -28,6 +28,8 @@ type Crowd struct {
 	Size, Hands int
 	Version     string
 	Log         *slog.Logger
+	// Stalled reports whether the update of a service point never ends; nil means that none does.
+	Stalled func(number int) bool
 	// Dial connects to a manager; nil means the dialer of real service points.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -209,7 +211,7 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 			}
 			continue
 		}
-		if u := p.report.Update; u != nil && l.kept { // the manager has the report
+		if u := p.report.Update; u != nil && l.kept && !c.stalls(number) { // the manager has the report
 			p.report.Version, p.report.Update = u.Version, nil
 			continue
 		}
@@ -219,6 +221,8 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 		sleep(ctx, minPause-time.Since(began))
 	}
 }
+
+func (c *Crowd) stalls(number int) bool { return c.Stalled != nil && c.Stalled(number) }
 
 // failed handles a failed check-in as an agent does: with a random delay and backoff.
 func (c *Crowd) failed(ctx context.Context, err error, b *backoff, spread time.Duration) {

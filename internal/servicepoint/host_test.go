@@ -122,10 +122,10 @@ func TestPasswordIsHidden(t *testing.T) {
 	}
 }
 
-// TestApplicationsAreToldOfTheProxy checks the proxy variables in the environment of applications.
-func TestApplicationsAreToldOfTheProxy(t *testing.T) {
+// TestApplicationsInheritProxy checks the proxy variables in the environment of applications.
+func TestApplicationsInheritProxy(t *testing.T) {
 	if env := (Targets{NoProxy: "10.0.0.0/8"}).environment(); len(env) != 0 {
-		t.Errorf("without a proxy they are told %q", env)
+		t.Errorf("without a proxy their environment has %q", env)
 	}
 	told := Targets{Proxy: &url.URL{Scheme: "http", Host: "proxy:3128", User: url.UserPassword("u", "p@ss")},
 		NoProxy: "10.0.0.0/8,.quay.example"}

@@ -13,8 +13,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestOnlyOwnHosts checks that requests for addresses and names of the machine are answered and other Host headers are rejected.
-func TestOnlyOwnHosts(t *testing.T) {
+// TestForeignHostHeadersAreRejected checks that requests for addresses and names of the machine are answered and other Host headers are
+// rejected.
+func TestForeignHostHeadersAreRejected(t *testing.T) {
 	a := &Agent{log: slog.New(slog.DiscardHandler), options: Options{Names: []string{"edge.example.net"}}}
 	handler := a.checkHost(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for host, want := range map[string]int{"127.0.0.1:8083": 200, "[::1]:8083": 200, "192.0.2.1": 200, "localhost:8083": 200,

@@ -185,9 +185,9 @@ func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := c.Start(); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("nobody may be traced: %v", err)
+			t.Fatalf("tracing is not permitted: %v", err)
 		}
-		t.Skipf("nobody may be traced: %v", err)
+		t.Skipf("tracing is not permitted: %v", err)
 	}
 	pid := c.Process.Pid
 	var status syscall.WaitStatus

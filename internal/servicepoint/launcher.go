@@ -55,7 +55,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("create the state directory: %w", err)
 	}
-	lock, err := dirlock.Take(r.dir, "service point")
+	lock, err := dirlock.Acquire(r.dir, "service point")
 	if err != nil {
 		return err
 	}

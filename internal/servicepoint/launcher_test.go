@@ -86,7 +86,7 @@ func (p *pier) run(version string) error {
 
 func tried(version string) *trial { return &trial{Update: checkin.Update{Version: version, Asked: 7}} }
 
-func TestTrialThatFails(t *testing.T) {
+func TestFailedTrial(t *testing.T) {
 	for script, why := range map[string]string{"exit 3": "it ended before it was healthy: exit status 3",
 		"exec sleep 60": "it was not healthy within 2s", "kill -SEGV $$": "segmentation fault"} {
 		p := newPier(t)
@@ -102,9 +102,9 @@ func TestTrialThatFails(t *testing.T) {
 	}
 }
 
-// TestTrialsOfOtherKinds checks that the reason contains what the release waits for, and that a release is not tried again if it cannot
+// TestTrialReasons checks that the reason contains what the release waits for, and that a release is not tried again if it cannot
 // be started or was started too often.
-func TestTrialsOfOtherKinds(t *testing.T) {
+func TestTrialReasons(t *testing.T) {
 	p := newPier(t)
 	one := tried("2")
 	one.Waiting = "application x is UNHEALTHY"
@@ -128,9 +128,9 @@ func TestTrialsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestReleaseThatEndsAgainAndAgain checks that a healthy release that later crashes repeatedly is replaced by its predecessor, and then
+// TestCrashingReleaseIsReplaced checks that a healthy release that later crashes repeatedly is replaced by its predecessor, and then
 // by the base.
-func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
+func TestCrashingReleaseIsReplaced(t *testing.T) {
 	p := newPier(t)
 	p.release("2", "exit 4")
 	p.release("3", "exit 5")
@@ -155,8 +155,8 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestBaseComesFirst checks that the base runs after another program was installed or the state was damaged.
-func TestBaseComesFirst(t *testing.T) {
+// TestBaseRunsFirst checks that the base runs after another program was installed or the state was damaged.
+func TestBaseRunsFirst(t *testing.T) {
 	p := newPier(t)
 	p.release("2", "exit 4")
 	p.save(releaseState{Base: "1", Current: "2"})
@@ -173,8 +173,8 @@ func TestBaseComesFirst(t *testing.T) {
 	}
 }
 
-// TestTrialThatIsInterrupted checks that an interrupted trial does not count as a start.
-func TestTrialThatIsInterrupted(t *testing.T) {
+// TestInterruptedTrial checks that an interrupted trial does not count as a start.
+func TestInterruptedTrial(t *testing.T) {
 	p := newPier(t)
 	started := filepath.Join(p.state, "started")
 	p.release("2", "touch '"+started+"'; exec sleep 60")
@@ -202,7 +202,7 @@ func TestTrustedRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := TrustRoot(state, bad); err == nil {
-		t.Error("what is no root is trusted")
+		t.Error("an invalid root is trusted")
 	}
 	if err := TrustRoot(state, filepath.Join(state, "nothing")); err == nil {
 		t.Error("a root that is not there is trusted")

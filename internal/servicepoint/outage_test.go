@@ -122,9 +122,9 @@ func keyOf(t *testing.T) string {
 	return key.String()
 }
 
-// TestManagerGoneForAnHour simulates an hour without the manager in virtual time. The desired state is unchanged, also on the disk. The
-// agent retries at limited intervals, reconnects within a minute, and sends no unchanged report.
-func TestManagerGoneForAnHour(t *testing.T) {
+// TestManagerUnavailableForAnHour simulates an hour without the manager in virtual time. The desired state is unchanged, also on the disk.
+// The agent retries at limited intervals, reconnects within a minute, and sends no unchanged report.
+func TestManagerUnavailableForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}, NTPServers: []string{}},
@@ -228,9 +228,9 @@ func TestManagerAnswersGarbage(t *testing.T) {
 	}
 }
 
-// TestNodeTakenAway checks that a machine stops its applications and clears the stored state if its node or service point was deleted or
+// TestNodeRemoved checks that a machine stops its applications and clears the stored state if its node or service point was deleted or
 // moved to another machine. A machine that the manager does not know continues.
-func TestNodeTakenAway(t *testing.T) {
+func TestNodeRemoved(t *testing.T) {
 	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, checkin.ServicePointDeleted: 0, checkin.OtherMachine: 0,
 		"ServicePointUnknown": 7} {
 		afterAMinute(t, func(m *managerOf, a *Agent) {
@@ -249,9 +249,9 @@ func TestNodeTakenAway(t *testing.T) {
 	}
 }
 
-// TestThousandComeBack checks in virtual time that a thousand service points that lose their manager together reconnect within its
+// TestThousandReconnect checks in virtual time that a thousand service points that lose their manager together reconnect within its
 // spread, and at most a quarter of them in each tenth of it.
-func TestThousandComeBack(t *testing.T) {
+func TestThousandReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -429,7 +429,7 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the configuration could not be put in force: %s", bytes.TrimSpace(text))
+	return fmt.Errorf("the configuration could not be applied: %s", bytes.TrimSpace(text))
 }
 
 // remove stops the process for good and removes its folder. It retries until ctx ends and reports whether it succeeded.

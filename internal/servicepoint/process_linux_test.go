@@ -172,7 +172,7 @@ func askedAt(t *testing.T, at string) string {
 
 // TestApplicationServesForAnHourWithoutTheManager checks in virtual time that the same process serves for an hour and stays healthy.
 func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
-	state, at := t.TempDir(), freeport.For(t).String()
+	state, at := t.TempDir(), freeport.Reserve(t).String()
 	configuration := fmt.Sprintf(`{"listen":%q}`, at)
 	launched(t, state, configuration, func(s *supervisor) bool { status, _ := s.is(); return status == checkin.Healthy })
 	pid := askedAt(t, at)
@@ -214,9 +214,9 @@ func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 	})
 }
 
-// TestApplicationThatEndsAgainAndAgain checks in virtual time that a crashing application is restarted with growing pauses and reports
+// TestCrashingApplicationIsRestarted checks in virtual time that a crashing application is restarted with growing pauses and reports
 // the reason. One that was healthy before is UNHEALTHY, another one DEPLOY_FAILED.
-func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
+func TestCrashingApplicationIsRestarted(t *testing.T) {
 	for well, want := range map[bool]string{false: checkin.DeployFailed, true: checkin.Unhealthy} {
 		state := t.TempDir()
 		folder := filepath.Join(state, applicationFolder, "a")
@@ -259,10 +259,10 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestApplicationThatDoesNotBecomeWell checks in virtual time that an unhealthy new application is DEPLOYING for half a minute, then
+// TestUnhealthyApplicationFails checks in virtual time that an unhealthy new application is DEPLOYING for half a minute, then
 // DEPLOY_FAILED with its condition, and HEALTHY once it is healthy.
-func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
-	state, at := t.TempDir(), freeport.For(t).String()
+func TestUnhealthyApplicationFails(t *testing.T) {
+	state, at := t.TempDir(), freeport.Reserve(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
 	if err := os.WriteFile(wrong, []byte("the tide is out"), 0o644); err != nil { //nolint:gosec // another user reads it
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func TestWhyAnycastIsDown(t *testing.T) {
 // TestWithdrawnWithinASecond checks in virtual time that an address is withdrawn within a second after its application became unhealthy
 // or ended, and announced within a second after it recovered.
 func TestWithdrawnWithinASecond(t *testing.T) {
-	state, at := t.TempDir(), freeport.For(t).String()
+	state, at := t.TempDir(), freeport.Reserve(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
 	configuration := fmt.Sprintf(`{"listen":%q,"wrong":%q}`, at, wrong)
 	launched(t, state, configuration, func(s *supervisor) bool { status, _ := s.is(); return status == checkin.Healthy })
@@ -383,7 +383,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 			routers.mu.Lock()
 			defer routers.mu.Unlock()
 			if routers.told != up || routers.at.Sub(began) > time.Second {
-				t.Errorf("%s, after %v, the router is told that there is a route: %v", when, routers.at.Sub(began), routers.told)
+				t.Errorf("%s, after %v, the route is announced: %v", when, routers.at.Sub(began), routers.told)
 			}
 		}
 		nothing := func() error { return nil }
@@ -405,7 +405,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 // TestApplicationThatHangs checks that a hanging application counts as not responding long before it is restarted, and as responding with
 // its next answer.
 func TestApplicationThatHangs(t *testing.T) {
-	state, at := t.TempDir(), freeport.For(t).String()
+	state, at := t.TempDir(), freeport.Reserve(t).String()
 	s, end := supervising(t, state)
 	s.start(running("ferry", fmt.Sprintf(`{"listen":%q}`, at)), true)
 	soon(t, "well", func() bool { return s.isHealthy("a") })
@@ -416,14 +416,14 @@ func TestApplicationThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "without an answer", func() bool { return !s.isHealthy("a") })
-	if status, _ := s.is(); status != checkin.Healthy || !alive(pid) { // it has not been restarted
+	if status, _ := s.is(); status != checkin.Healthy || !isAlive(pid) { // it has not been restarted
 		t.Errorf("while it hangs it is %s", status)
 	}
 	if err := syscall.Kill(pid.ID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "well again", func() bool { return s.isHealthy("a") })
-	if !alive(pid) {
+	if !isAlive(pid) {
 		t.Error("it was given up")
 	}
 	end(nil)
@@ -433,7 +433,7 @@ func TestApplicationThatHangs(t *testing.T) {
 // TestApplicationKeepsData checks that an application that keeps data can write to a folder of its own as its confined user, also after a
 // restart, and that the folder is deleted with the application.
 func TestApplicationKeepsData(t *testing.T) {
-	state, at := t.TempDir(), freeport.For(t).String()
+	state, at := t.TempDir(), freeport.Reserve(t).String()
 	kept := filepath.Join(state, dataFolder, "a", "kept")
 	for _, text := range []string{"first", "second"} {
 		s, end := supervising(t, state)

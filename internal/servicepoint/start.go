@@ -154,10 +154,10 @@ func (p *process) terminate() {
 		}
 	}
 	pid := p.pid()
-	for alive(pid) && ctx.Err() == nil {
+	for isAlive(pid) && ctx.Err() == nil {
 		sleep(ctx, 20*time.Millisecond) // polling interval
 	}
-	if !alive(pid) {
+	if !isAlive(pid) {
 		return
 	}
 	p.log.Warn("application did not stop, killing it", "pid", pid.ID)

@@ -191,7 +191,7 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 				acknowledged = 0
 			}
 		}
-		more := from.More()
+		more := from.Arrivals()
 		var batch stream.Batch
 		there := false
 		if err == nil {

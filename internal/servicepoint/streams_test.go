@@ -59,9 +59,9 @@ func (m *aManager) post(_ context.Context, b stream.Batch) (stream.Answer, error
 	return stream.Answer{Next: m.next[key]}, nil
 }
 
-// TestStreamsComeUp checks in virtual time that events arrive in order and once, also those from before a restart or while no manager
-// answered. A rejected event does not block others.
-func TestStreamsComeUp(t *testing.T) {
+// TestStreamsArriveInOrder checks in virtual time that events arrive in order and once, also those from before a restart or while no
+// manager answered. A rejected event does not block others.
+func TestStreamsArriveInOrder(t *testing.T) {
 	state := t.TempDir()
 	m := &aManager{away: 4, refuses: "7", next: map[string]int64{}}
 	var want []string
@@ -131,8 +131,8 @@ func TestKindsAreNames(t *testing.T) {
 	}
 }
 
-// TestStreamsOfAMachineThatWasSetBack checks that new records arrive although a restored machine reuses numbers that the manager has.
-func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
+// TestStreamsOfARestoredMachine checks that new records arrive although a restored machine reuses numbers that the manager has.
+func TestStreamsOfARestoredMachine(t *testing.T) {
 	before, m := t.TempDir(), &aManager{next: map[string]int64{}}
 	run := func(state string, reasons ...string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 	}
 }
 
-// TestProxiesGiveNothingUp checks that error answers of a proxy do not make the agent drop records.
-func TestProxiesGiveNothingUp(t *testing.T) {
+// TestProxyErrorsDropNoRecords checks that error answers of a proxy do not make the agent drop records.
+func TestProxyErrorsDropNoRecords(t *testing.T) {
 	m := &aManager{next: map[string]int64{}}
 	away := 20
 	post := func(ctx context.Context, b stream.Batch) (stream.Answer, error) {

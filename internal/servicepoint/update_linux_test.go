@@ -10,9 +10,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestUpdateWithAClockThatIsOff checks that the expiry of releases is judged by the manager's time: an update succeeds with a clock that
+// TestUpdateWithWrongClock checks that the expiry of releases is judged by the manager's time: an update succeeds with a clock that
 // is a year ahead, and expired releases are rejected with one that is a year behind.
-func TestUpdateWithAClockThatIsOff(t *testing.T) {
+func TestUpdateWithWrongClock(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for what, c := range map[string]struct {
 		signed, manager time.Duration // relative to this machine's time

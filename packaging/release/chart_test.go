@@ -38,7 +38,7 @@ func chart(t *testing.T, changed map[string]any) (documents map[string]string, e
 			within = within[step].(map[string]any)
 		}
 		if _, there := within[steps[len(steps)-1]]; !there {
-			t.Fatalf("there is no value %s", path)
+			t.Fatalf("the value %s does not exist", path)
 		}
 		within[steps[len(steps)-1]] = value
 	}

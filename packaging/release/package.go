@@ -52,8 +52,8 @@ func (r *release) packages(p platform) error {
 	}
 	info := &nfpm.Info{Name: "portolan", Arch: p.arch, Platform: "linux", Version: r.version, VersionSchema: "semver", Section: "net",
 		Priority: "optional", Maintainer: "The Portolan authors", License: "Apache-2.0", MTime: r.at,
-		Description: "address, name and fleet manager\nKeeps the addresses, names and service points of a network in one place " +
-			"and puts them on the wire.",
+		Description: "address, name and fleet manager\nManages the addresses, names and service points of a network, " +
+			"and serves DNS, DHCP and TFTP.",
 		Overridables: nfpm.Overridables{Contents: contents, Depends: nil, Recommends: []string{"ca-certificates"},
 			Scripts: nfpm.Scripts{PreInstall: "packaging/release/scripts/preinstall.sh", PostInstall: "packaging/release/scripts/postinstall.sh",
 				PreRemove: "packaging/release/scripts/preremove.sh", PostRemove: "packaging/release/scripts/postremove.sh"},

@@ -185,7 +185,7 @@ func rpmInstalls(t *testing.T, rpm, deb string) {
 	t.Helper()
 	program, err := exec.LookPath("rpm")
 	if err != nil {
-		t.Log("there is no rpm on this machine: the package for it is not installed")
+		t.Log("rpm is not installed: the rpm package is not tested")
 		return
 	}
 	root, other := t.TempDir(), t.TempDir()

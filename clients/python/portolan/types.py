@@ -1213,6 +1213,7 @@ IPv4Address = TypedDict("IPv4Address", {
     "leaseDateTime": Optional[str],
     "leaseExpirationDateTime": Optional[str],
     "remoteId": Optional[str],
+    "lastSeenDateTime": Optional[str],
     "state": Literal["STATIC", "RESERVED", "DHCP_RESERVED", "GATEWAY"],
     "ipGroup": Optional[Dict[str, Any]],
     "template": Optional[Dict[str, Any]],
@@ -1539,6 +1540,8 @@ IPv4ReconciliationPolicy = TypedDict("IPv4ReconciliationPolicy", {
     "snmp": Optional[Dict[str, Any]],
     "skipFqdnEnabled": bool,
     "dnsServers": Optional[List[str]],
+    "packetsPerSecond": int,
+    "notSeenDays": int,
     "blackHoleVlan": int,
     "trunkDefaultVlan": int,
     "startDateTime": str,
@@ -1613,6 +1616,7 @@ IPv6Address = TypedDict("IPv6Address", {
     "leaseDateTime": Optional[str],
     "leaseExpirationDateTime": Optional[str],
     "remoteId": Optional[str],
+    "lastSeenDateTime": Optional[str],
     "state": Literal["DHCP_RESERVED", "STATIC"],
     "reservedUsing": Optional[Literal["CLIENT_DUID", "MAC_ADDRESS"]],
     "identityAssociationIdentifier": Optional[str],
@@ -1789,6 +1793,8 @@ IPv6ReconciliationPolicy = TypedDict("IPv6ReconciliationPolicy", {
     "snmp": Optional[Dict[str, Any]],
     "skipFqdnEnabled": bool,
     "dnsServers": Optional[List[str]],
+    "packetsPerSecond": int,
+    "notSeenDays": int,
     "blackHoleVlan": int,
     "trunkDefaultVlan": int,
     "startDateTime": str,
@@ -2303,6 +2309,47 @@ RADIUSAuthenticator = TypedDict("RADIUSAuthenticator", {
     "messageAuthenticatorRequired": bool,
 }, total=False)
 RADIUSAuthenticator.__doc__ = "RADIUSAuthenticator authenticates users against a RADIUS server."
+
+
+ReconciliationFinding = TypedDict("ReconciliationFinding", {
+    "id": int,
+    "type": Literal["ReconciliationFinding"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "policy": Optional[Dict[str, Any]],
+    "kind": Optional[Literal["UNKNOWN_ADDRESS", "NOT_SEEN", "MAC_ADDRESS_DIFFERS", "HOST_NAME_DIFFERS", "UNKNOWN_NETWORK"]],
+    "state": Literal["OPEN", "ACCEPTED", "REJECTED"],
+    "address": Optional[str],
+    "network": Optional[Dict[str, Any]],
+    "seenMacAddress": Optional[str],
+    "storedMacAddress": Optional[str],
+    "seenHostName": Optional[str],
+    "storedHostNames": Optional[List[str]],
+    "place": Optional[str],
+    "sinceDateTime": Optional[str],
+    "change": Optional[str],
+}, total=False)
+ReconciliationFinding.__doc__ = "ReconciliationFinding is a difference between the network and the database. A run of the policy creates findings, and deletes those that are resolved. A PATCH of the state accepts or rejects a finding. Portolan extension."
+
+
+ReconciliationRun = TypedDict("ReconciliationRun", {
+    "id": int,
+    "type": Literal["ReconciliationRun"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "policy": Optional[Dict[str, Any]],
+    "state": Optional[Literal["QUEUED", "DONE", "FAILED"]],
+    "creationDateTime": Optional[str],
+    "endDateTime": Optional[str],
+    "pinged": int,
+    "seen": int,
+    "devices": int,
+    "findings": int,
+    "messages": Optional[List[str]],
+}, total=False)
+ReconciliationRun.__doc__ = "ReconciliationRun is a run of a policy. A POST starts a run outside of the schedule. The last 20 runs of a policy are kept. Portolan extension."
 
 
 ResourceImport = TypedDict("ResourceImport", {

@@ -174,7 +174,7 @@ func TestNames(t *testing.T) {
 	for _, name := range kinds {
 		tt := a.TypeNamed(name)
 		if tt == nil {
-			t.Errorf("there is no type %s", name)
+			t.Errorf("the type %s does not exist", name)
 			continue
 		}
 		for _, f := range tt.Fields {

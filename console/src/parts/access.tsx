@@ -36,6 +36,7 @@ const pages: [page: string, name: string][] = [
   ["names", "Names"],
   ["servers", "Servers"],
   ["dhcp", "DHCP"],
+  ["discovery", "Discovery"],
   ["fleet", "Fleet"],
   ["transactions", "Changes"],
   ["workflowRequests", "Approvals"],

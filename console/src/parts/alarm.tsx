@@ -5,10 +5,11 @@ export interface Alarm {
   severity: string
   what: string
   do: string
+  command?: string
   links?: { name: string; path: string }[]
 }
 
-/** An alarm as an item of a list. Names in its sentence are links. The remedy of an alarm without links is a command. */
+/** An alarm as an item of a list. Names in its sentence are links. The remedy follows: links, or a sentence. */
 export function AlarmLine({ a }: { a: Alarm }) {
   const links = a.links ?? [],
     parts: (string | { name: string; path: string })[] = []
@@ -20,18 +21,17 @@ export function AlarmLine({ a }: { a: Alarm }) {
     rest = after.join(l.name)
   }
   parts.push(rest)
+  const remedies = links.filter(l => !parts.includes(l))
   return (
     <li>
       <State of={a.severity} /> {parts.map(p => (typeof p === "string" ? p : <To key={p.path} l={p} />))}
-      {links
-        .filter(l => !parts.includes(l))
-        .map(l => (
-          <span key={l.path}>
-            {" "}
-            <To l={l} />
-          </span>
-        ))}
-      {links.length === 0 && <span class="muted"> {a.do}</span>}
+      {remedies.length === 0 && <span class="muted"> {a.do}</span>}
+      {remedies.map((l, i) => (
+        <span key={l.path}>
+          {i ? " · " : " "}
+          <To l={l} />
+        </span>
+      ))}
     </li>
   )
 }

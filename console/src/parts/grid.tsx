@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Icon } from "../icons"
 import { restored } from "../router"
-import { maxPrinted, printing } from "./tools"
+import { maxPrinted, printing, SaveShown } from "./tools"
 
 export interface Column<T> {
   key: string
@@ -80,6 +80,21 @@ const beyond = 12
 /** The maximum height that browsers draw, in pixels (Firefox: 17 million). */
 const highest = 15_000_000
 
+/** A grid of loaded rows, with buttons that save and print them. save is the name of the file. */
+export function ListGrid<T>({ save, list, ...p }: Omit<Props<T>, "count" | "at"> & { save: string; list: T[] }) {
+  return (
+    <>
+      {list.length > 0 && (
+        <div class="tools">
+          <span class="grow" />
+          <SaveShown name={save} columns={p.columns} list={list} />
+        </div>
+      )}
+      <Grid {...p} count={list.length} at={i => list[i]} />
+    </>
+  )
+}
+
 /**
  * A grid. Arrows, Page Up, Page Down, Home and End move the current row; Enter opens it. With select, Space selects it, Shift extends the
  * selection, Ctrl+A selects all rows, and Escape clears the selection.
@@ -92,6 +107,7 @@ export function Grid<T>(p: Props<T>) {
     many = p.select,
     anchor = useRef<number | null>(null),
     shift = useRef(false)
+  const prints = printing.value
   /** Selects or clears a row; with shift, selects the rows from the last one on. */
   const mark = (row: T, i: number, shift: boolean) => {
     if (!many || many.can?.(row) === false) return
@@ -100,7 +116,7 @@ export function Grid<T>(p: Props<T>) {
     anchor.current = i
   }
   const columns: Column<T>[] = [
-    ...(many
+    ...(many && !prints
       ? [
           {
             key: "selected",
@@ -128,13 +144,15 @@ export function Grid<T>(p: Props<T>) {
           },
         ]
       : []),
-    ...p.columns.filter(c => !c.minor || !narrow),
+    ...p.columns.filter(c => (prints ? c.title : !c.minor || !narrow)),
   ]
   const width = (c: Column<T>) =>
-    !narrow
-      ? (c.width ?? "minmax(6rem,1fr)")
-      : (c.narrow ??
-        (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)"))
+    prints
+      ? `minmax(0,${/([\d.]+)rem/.exec(c.width ?? "")?.[1] ?? 6}fr)` // the paper is as wide as it is
+      : !narrow
+        ? (c.width ?? "minmax(6rem,1fr)")
+        : (c.narrow ??
+          (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)"))
   const template = columns.map(width).join(" ")
   useLayoutEffect(() => {
     const main = document.getElementById("main")!
@@ -204,8 +222,7 @@ export function Grid<T>(p: Props<T>) {
     tall = Math.min(height, highest),
     faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
   const top = faster === 1 ? view.top : Math.min(view.top * faster, height - view.height)
-  const prints = printing.value,
-    first = prints ? 0 : Math.max(0, Math.floor(top / rowHeight) - beyond)
+  const first = prints ? 0 : Math.max(0, Math.floor(top / rowHeight) - beyond)
   const last = prints
     ? Math.min(p.count, maxPrinted)
     : Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)

@@ -7,8 +7,10 @@ import { place, setQuery, go } from "../router"
 import { address, amount, parseSpan, size, span, type Span } from "../space"
 import { Empty, Loading, number, Trouble } from "./basics"
 import {
+  areSingle,
   cellsOf,
   coloured,
+  networksOf,
   colours,
   maxColoured,
   palette,
@@ -90,7 +92,15 @@ function Cells({
     "addresses",
     "ranges",
   ])
-  const list = useMemo(() => (data ? cellsOf(data, collection === "networks" ? parseSpan(r.range) : null) : []), [data])
+  const inside = useData<Span[]>(
+    data && collection === "blocks" && areSingle(data) ? "networks of " + path : null,
+    s => networksOf(r, data!, s),
+    ["networks"],
+  )
+  const list = useMemo(
+    () => (data ? cellsOf(data, collection === "networks" ? [parseSpan(r.range)!] : (inside.data ?? [])) : []),
+    [data, inside.data],
+  )
   const by = (q.get("by") ?? "use") as By
   const colouring = useData<Colouring>(
     data && by !== "use" ? `${by} ${path}` : null,

@@ -27,20 +27,38 @@ export interface Cell {
   edge?: boolean
 }
 
-/** Returns the cells of a map. network is the range of the network that the map shows; null for a block. */
-export function cellsOf(m: MapAnswer, network: Span | null): Cell[] {
+/** Reports whether each cell of a map is one IPv4 address. */
+export function areSingle(m: MapAnswer) {
+  const part = parseSpan(m.prefix)
+  return !!part && !part.v6 && size(part) === BigInt(m.map.length)
+}
+
+/** Returns the cells of a map. networks are the ranges of the networks in it, for the addresses that hosts cannot have. */
+export function cellsOf(m: MapAnswer, networks: Span[]): Cell[] {
   const list: Cell[] = Array.from(m.map, ch => {
     const n = alphabet.indexOf(ch)
     return n < 0 ? { kind: -1, level: 0 } : { kind: Math.floor(n / m.levels), level: n % m.levels }
   })
-  const part = parseSpan(m.prefix)
-  if (!network || !part || size(part) !== BigInt(list.length)) return list // a cell has several addresses
-  const usable = hosts(network)
-  for (const n of [network.low, network.high]) {
-    const cell = list[Number(n - part.low)]
-    if (cell && (n < usable.low || n > usable.high)) cell.edge = true
+  if (!areSingle(m)) return list
+  const { low } = parseSpan(m.prefix)!
+  for (const network of networks) {
+    const usable = hosts(network)
+    for (const n of [network.low, network.high]) {
+      const cell = list[Number(n - low)]
+      if (cell && (n < usable.low || n > usable.high)) cell.edge = true
+    }
   }
   return list
+}
+
+/** Reads the ranges of the networks that a map of single addresses shows: those inside of it, and the one that contains it. */
+export async function networksOf(r: Resource, m: MapAnswer, signal: AbortSignal): Promise<Span[]> {
+  const filter = `configuration.id:${r.configuration?.id} and (range:within('${m.prefix}') or range:contains('${m.prefix}'))`
+  const page = await get<Page>("networks" + query({ filter, limit: maxColoured, fields: "id,range" }), {
+    signal,
+    headers: { Accept: "application/json" },
+  })
+  return page.data.flatMap(n => parseSpan(n.range) ?? [])
 }
 
 /** The criterion of the colours: utilization, address state, location or tag. */

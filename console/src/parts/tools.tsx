@@ -1,5 +1,5 @@
 // The tools of a table: the filter with the saved filters of the user, CSV and print.
-import { options, type ComponentChildren } from "preact"
+import { options, render, type ComponentChildren } from "preact"
 import { signal } from "@preact/signals"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { call, query } from "../api"
@@ -7,8 +7,8 @@ import { problemOf, type Rows } from "../data"
 import { Icon } from "../icons"
 import { setPreference, usePreference } from "../preferences"
 import { place, setQuery } from "../router"
-import { saveText } from "../table"
-import { toast } from "./basics"
+import { csvOf, saveText } from "../table"
+import { Button, counted, toast } from "./basics"
 
 /** The settings of a table that follow the user. */
 export interface TableSettings {
@@ -208,6 +208,58 @@ async function print(rows: Rows<any>) {
   if ((rows.total ?? 0) > n)
     toast(`Only the first ${n} rows are printed. Narrow the list with a filter, or export it as CSV.`, { bad: true })
   window.print()
+}
+
+/** The line above a list: the number of rows, and the buttons that save and print them. */
+export function RowTools({ rows, noun }: { rows: Rows<any>; noun: string }) {
+  return (
+    <div class="tools">
+      <span class="muted">{rows.total !== undefined && counted(rows.total, noun)}</span>
+      <span class="grow" />
+      <SaveRows rows={rows} />
+    </div>
+  )
+}
+
+/** A column of a table that is saved: its title, and the displayed contents of a cell. */
+interface SavedColumn<T> {
+  title: string
+  cell: (row: T, i: number) => ComponentChildren
+}
+
+/** Returns the displayed texts of a table as CSV, without the columns of buttons, which have no title. */
+function shownCSV<T>(columns: SavedColumn<T>[], list: T[]): string {
+  const titled = columns.filter(c => c.title),
+    cell = document.createElement("div")
+  const rows = list.map((row, i) =>
+    titled.map(c => {
+      render(c.cell(row, i), cell)
+      const times = cell.querySelectorAll("time")
+      for (const t of times) t.textContent = t.dateTime
+      const text = cell.textContent.trim()
+      render(null, cell)
+      cell.replaceChildren()
+      return text
+    }),
+  )
+  return csvOf(
+    titled.map(c => c.title),
+    rows,
+  )
+}
+
+/** The buttons that save and print a table whose rows are all loaded, such as one that is no list of the address API. */
+export function SaveShown<T>({ name, columns, list }: { name: string; columns: SavedColumn<T>[]; list: T[] }) {
+  return (
+    <>
+      <Button icon="download" onClick={() => saveText(name + ".csv", shownCSV(columns, list))}>
+        CSV
+      </Button>
+      <button type="button" class="wide-only" onClick={() => window.print()}>
+        Print
+      </button>
+    </>
+  )
 }
 
 /** The buttons that save the rows of a table as CSV and print them. */

@@ -3,11 +3,11 @@ import { useData, useRows } from "../data"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
-import { Grid } from "../parts/grid"
+import { Grid, ListGrid } from "../parts/grid"
 import { Leases, Spans, useEvery } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
-import { SaveRows } from "../parts/tools"
+import { RowTools, SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -151,11 +151,7 @@ function Reservations({ c }: { c: number }) {
     <Loading what="the reservations" />
   ) : (
     <>
-      <div class="tools">
-        <span class="muted">{counted(rows.total, "reservations")}</span>
-        <span class="grow" />
-        <SaveRows rows={rows} />
-      </div>
+      <RowTools rows={rows} noun="reservations" />
       <Grid
         label="Reservations"
         count={rows.total}
@@ -204,10 +200,10 @@ function Marks({ c }: { c: number }) {
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the blocks and networks" />
   return (
-    <Grid
+    <ListGrid
       label="Blocks and networks with utilization thresholds"
-      count={data.length}
-      at={i => data[i]}
+      save="thresholds"
+      list={data}
       id={r => r.id}
       open={r => go(hrefOf(r))}
       empty={

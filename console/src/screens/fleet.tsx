@@ -22,7 +22,7 @@ import {
 } from "../parts/basics"
 import { DeployApplication } from "../parts/appform"
 import { Figures } from "../parts/chart"
-import { Grid } from "../parts/grid"
+import { ListGrid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
@@ -155,10 +155,10 @@ export function Fleet() {
               )}
             </Empty>
           ) : (
-            <Grid
+            <ListGrid
               label="Service points"
-              count={list.length}
-              at={i => list[i]}
+              save="service-points"
+              list={list}
               id={p => p.id}
               open={p => go("/ui/fleet/" + p.id)}
               columns={[

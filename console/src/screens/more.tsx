@@ -9,6 +9,7 @@ import { Approvals, RequestPage } from "./approvals"
 import { Bulk } from "./bulk"
 import { Changes, Transaction } from "./changes"
 import { DHCP } from "./dhcp"
+import { Discovery } from "./discovery"
 import { Find } from "./find"
 import { Fleet, ServicePoint } from "./fleet"
 import { CollectionPage, Everything, Nowhere, ResourcePage } from "./generic"
@@ -49,6 +50,8 @@ export function Screen() {
         return <Find />
       case "names":
         return <Names />
+      case "discovery":
+        return <Discovery />
       case "vlans":
         return <VLANs />
       case "servers":

@@ -24,7 +24,7 @@ import { actions, Grid, RowActions } from "../parts/grid"
 import { fieldName } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
-import { FilterForm, SaveRows } from "../parts/tools"
+import { FilterForm, RowTools, SaveRows } from "../parts/tools"
 import { useColumns } from "../parts/userfields"
 import { dataOf, difference, lineText, linesOf, type Difference } from "../records"
 import { useMay, type May } from "../rights"
@@ -745,26 +745,29 @@ function Below({ z }: { z: Resource }) {
   ) : rows.total === undefined ? (
     <Loading />
   ) : (
-    <Grid
-      label="Zones below"
-      count={rows.total}
-      at={rows.at}
-      id={x => x.id}
-      open={x => go("/ui/zones/" + x.id)}
-      empty={<Empty title="No zones below this zone." />}
-      columns={[
-        {
-          key: "name",
-          title: "Zone",
-          cell: x => (
-            <a class="mono" href={"/ui/zones/" + x.id}>
-              {x.absoluteName}
-            </a>
-          ),
-        },
-        { key: "type", title: "Type", cell: x => kind(x.type) },
-      ]}
-    />
+    <>
+      <RowTools rows={rows} noun="zones" />
+      <Grid
+        label="Zones below"
+        count={rows.total}
+        at={rows.at}
+        id={x => x.id}
+        open={x => go("/ui/zones/" + x.id)}
+        empty={<Empty title="No zones below this zone." />}
+        columns={[
+          {
+            key: "name",
+            title: "Zone",
+            cell: x => (
+              <a class="mono" href={"/ui/zones/" + x.id}>
+                {x.absoluteName}
+              </a>
+            ),
+          },
+          { key: "type", title: "Type", cell: x => kind(x.type) },
+        ]}
+      />
+    </>
   )
 }
 
@@ -904,45 +907,48 @@ export function Deployed({ path }: { path: string }) {
   ) : rows.total === undefined ? (
     <Loading what="the deployments" />
   ) : (
-    <Grid
-      label="Deployments"
-      count={rows.total}
-      at={rows.at}
-      id={d => d.id}
-      open={d => go("/ui/deployments/" + d.id)}
-      empty={<Empty title="No separate deployments yet.">A live view deploys each change immediately.</Empty>}
-      columns={[
-        { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> },
-        {
-          key: "type",
-          title: "Type",
-          width: "11rem",
-          cell: d => <a href={"/ui/deployments/" + d.id}>{kind(d.type)}</a>,
-        },
-        {
-          key: "state",
-          title: "State",
-          width: "14rem",
-          cell: d => (
-            <span>
-              <State of={d.state} />{" "}
-              {d.state === "RUNNING" && d.percentComplete !== null && (
-                <progress max={100} value={d.percentComplete} aria-label="Progress" />
-              )}
-            </span>
-          ),
-        },
-        {
-          key: "message",
-          title: "Message",
-          width: "minmax(12rem,3fr)",
-          cell: d => (
-            <span class="cut" title={d.message}>
-              {d.message}
-            </span>
-          ),
-        },
-      ]}
-    />
+    <>
+      <RowTools rows={rows} noun="deployments" />
+      <Grid
+        label="Deployments"
+        count={rows.total}
+        at={rows.at}
+        id={d => d.id}
+        open={d => go("/ui/deployments/" + d.id)}
+        empty={<Empty title="No separate deployments yet.">A live view deploys each change immediately.</Empty>}
+        columns={[
+          { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> },
+          {
+            key: "type",
+            title: "Type",
+            width: "11rem",
+            cell: d => <a href={"/ui/deployments/" + d.id}>{kind(d.type)}</a>,
+          },
+          {
+            key: "state",
+            title: "State",
+            width: "14rem",
+            cell: d => (
+              <span>
+                <State of={d.state} />{" "}
+                {d.state === "RUNNING" && d.percentComplete !== null && (
+                  <progress max={100} value={d.percentComplete} aria-label="Progress" />
+                )}
+              </span>
+            ),
+          },
+          {
+            key: "message",
+            title: "Message",
+            width: "minmax(12rem,3fr)",
+            cell: d => (
+              <span class="cut" title={d.message}>
+                {d.message}
+              </span>
+            ),
+          },
+        ]}
+      />
+    </>
   )
 }

@@ -183,7 +183,7 @@ function Strip({
     cells = Math.max(256, Math.min(n, 1024))
   const path = `networks/${r.id}/map` + query({ cells })
   const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
-  const list = useMemo(() => (data ? cellsOf(data, s).filter(c => c.kind >= 0) : []), [data])
+  const list = useMemo(() => (data ? cellsOf(data, [s]).filter(c => c.kind >= 0) : []), [data])
   const leased = useLeased(drop ? r.id : null)
   const [from, setFrom] = useState(-1),
     [to, setTo] = useState(-1)
@@ -339,7 +339,7 @@ function Strip({
             </span>
           )}
         </span>{" "}
-        Drag over free addresses to assign them. Click a used address to open it.
+        <span class="screen-only">Drag over free addresses to assign them. Click a used address to open it.</span>
       </figcaption>
     </figure>
   )

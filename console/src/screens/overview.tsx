@@ -262,7 +262,7 @@ function Filling() {
                 <td>
                   <Use part={n.utilization} of={1} label={`grows by ${(100 * n.perDay).toFixed(2)} % a day`} />
                 </td>
-                <td class="num">
+                <td class="num nowrap">
                   {n.fullInDays! < 1 ? "full today" : `in ${counted(Math.round(n.fullInDays!), "days")}`}
                 </td>
               </tr>

@@ -4,12 +4,12 @@ import { get, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, useRows } from "../data"
 import { Icon } from "../icons"
 import { To } from "../links"
-import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { choiceName } from "../parts/choices"
 import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
-import { SaveRows } from "../parts/tools"
+import { RowTools } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { useMay } from "../rights"
@@ -79,11 +79,7 @@ export function Servers() {
         <Loading what="the servers" />
       ) : (
         <>
-          <div class="tools">
-            <span class="muted">{counted(rows.total, "servers")}</span>
-            <span class="grow" />
-            <SaveRows rows={rows} />
-          </div>
+          <RowTools rows={rows} noun="servers" />
           <SelectionBar
             selection={selection}
             rows={rows}

@@ -14,9 +14,9 @@ interface Status {
   freeBytes: number | null
   database: Record<string, unknown>
   backups: { schedules: number; last?: string | null; due?: string | null }
-  fleet: { statuses: Record<string, number>; connected: number; away: number }
+  fleet: { statuses: Record<string, number>; connected: number; away: number; brokenApplications: number }
   history: { due: number; unsigned: number; textsDue: number }
-  certificates: { name: string; notAfter: string; renewed: boolean }[]
+  certificates: { name: string; notAfter: string; renewed: boolean; servicePoint?: string }[]
   masterKey: boolean
   alarms: Alarm[]
 }
@@ -98,10 +98,7 @@ export function StatusPage() {
               list={[
                 ["Connected", number(s.fleet.connected)],
                 ["Not connected", number(s.fleet.away)],
-                ...Object.entries(s.fleet.statuses).map(([n, v]): [ComponentChildren, string] => [
-                  <State of={n} />,
-                  number(v),
-                ]),
+                ...states(s.fleet).map(([n, v]): [ComponentChildren, string] => [<State of={n} />, number(v)]),
               ]}
             />
           </section>
@@ -109,9 +106,10 @@ export function StatusPage() {
             <h2>Certificates</h2>
             <Facts
               list={s.certificates.map(c => [
-                c.name,
+                c.servicePoint ? <a href={"/ui/fleet/" + c.servicePoint}>{c.name}</a> : c.name,
                 <>
                   {new Date(c.notAfter).toLocaleDateString("sv")} {c.renewed && <span class="muted">· renewed</span>}
+                  {new Date(c.notAfter) < new Date() && <State of="EXPIRED" />}
                 </>,
               ])}
             />
@@ -120,6 +118,13 @@ export function StatusPage() {
       )}
     </>
   )
+}
+
+/** The service points by state. A healthy one with a broken application counts as such. */
+function states(f: Status["fleet"]): [string, number][] {
+  const all: Record<string, number> = { ...f.statuses, APPLICATION_UNHEALTHY: f.brokenApplications }
+  if (all.HEALTHY) all.HEALTHY -= f.brokenApplications
+  return Object.entries(all).filter(([, n]) => n > 0)
 }
 
 function Facts({ list }: { list: [ComponentChildren, ComponentChildren][] }) {

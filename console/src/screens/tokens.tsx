@@ -5,7 +5,7 @@ import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble, When } from "../parts/basics"
 import { faultOf } from "../parts/form"
-import { Grid } from "../parts/grid"
+import { ListGrid } from "../parts/grid"
 import { session } from "../session"
 
 interface Token {
@@ -49,10 +49,10 @@ export function Tokens() {
           <Loading what="the tokens" />
         )
       ) : (
-        <Grid
+        <ListGrid
           label="Tokens"
-          count={list.length}
-          at={i => list[i]}
+          save="tokens"
+          list={list}
           id={t => t.id}
           empty={<Empty title="No tokens yet." />}
           columns={[

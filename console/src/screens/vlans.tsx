@@ -6,6 +6,7 @@ import { hrefOf, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
+import { RowTools } from "../parts/tools"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
@@ -154,6 +155,7 @@ function List({ group, change, remove }: { group: Resource; change: boolean; rem
   if (rows.total === undefined) return <Loading what="the VLANs" />
   return (
     <>
+      <RowTools rows={rows} noun="VLANs" />
       <Grid
         label="VLANs"
         count={rows.total}

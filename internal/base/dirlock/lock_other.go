@@ -5,8 +5,8 @@ package dirlock
 
 import "os"
 
-// Take does nothing on this system. The locks of SQLite still protect its data.
-func Take(string, string) (*os.File, error) { return nil, nil }
+// Acquire does nothing on this system. The locks of SQLite still protect its data.
+func Acquire(string, string) (*os.File, error) { return nil, nil }
 
-// Held always returns false on this system.
-func Held(string) bool { return false }
+// IsHeld always returns false on this system.
+func IsHeld(string) bool { return false }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Take locks a directory. what names the process in the error if another process has the lock. The kernel releases the lock when the
+// Acquire locks a directory. what names the process in the error if another process has the lock. The kernel releases the lock when the
 // process ends, in any way.
-func Take(dir, what string) (*os.File, error) {
+func Acquire(dir, what string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the directory: %w", err)
@@ -24,8 +24,8 @@ func Take(dir, what string) (*os.File, error) {
 	return f, nil
 }
 
-// Held reports whether a process has locked a directory.
-func Held(dir string) bool {
+// IsHeld reports whether a process has locked a directory.
+func IsHeld(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
 	if err != nil {
 		return false

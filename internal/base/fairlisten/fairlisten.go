@@ -25,9 +25,9 @@ type Limits struct {
 // minConnections is the minimum number of connections of a listener, even with few file descriptors.
 const minConnections = 16
 
-// Each returns the number of connections for each of several listeners, up to limit. Half of the process's descriptors are reserved for
-// files, UDP and control.
-func Each(listeners, limit int) int {
+// ShareLimit returns the number of connections for each of several listeners, up to limit. Half of the process's descriptors are reserved
+// for files, UDP and control.
+func ShareLimit(listeners, limit int) int {
 	return min(limit, max(Descriptors()/2/max(listeners, 1), minConnections))
 }
 

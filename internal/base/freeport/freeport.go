@@ -46,8 +46,8 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// For returns a Loopback address for a test. The test fails if there is none.
-func For(t tester) netip.AddrPort {
+// Reserve returns a Loopback address for a test. The test fails if there is none.
+func Reserve(t tester) netip.AddrPort {
 	t.Helper()
 	at, err := Loopback()
 	if err != nil {

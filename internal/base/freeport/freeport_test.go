@@ -9,30 +9,30 @@ import (
 func TestPortsAreFree(t *testing.T) {
 	given := map[uint16]bool{}
 	for range 50 {
-		at := For(t)
+		at := Reserve(t)
 		if given[at.Port()] || at.Port() < firstPort || at.Port() >= firstPort+portCount {
 			t.Fatalf("%s is given after %d others", at, len(given))
 		}
 		given[at.Port()] = true
 	}
 	next := func() string {
-		at := For(t)
+		at := Reserve(t)
 		last.Add(^uint32(0)) // so that the same port is checked again
 		return at.String()
 	}
 	at := next()
 	l, err := net.Listen("tcp", at)
 	if err != nil {
-		t.Skipf("somebody else was faster: %v", err)
+		t.Skipf("another process has taken the port: %v", err)
 	}
 	if again := next(); again == at {
-		t.Errorf("%s is given while somebody listens there", at)
+		t.Errorf("%s is returned while it is in use", at)
 	}
 	_ = l.Close()
 	at = next()
 	packets, err := net.ListenPacket("udp", at)
 	if err != nil {
-		t.Skipf("somebody else was faster: %v", err)
+		t.Skipf("another process has taken the port: %v", err)
 	}
 	if again := next(); again == at {
 		t.Errorf("%s is given while packets are received there", at)

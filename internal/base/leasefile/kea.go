@@ -148,7 +148,7 @@ func (row keaRow) lease() (l Lease, err error) {
 			return l, fmt.Errorf("the prefix length %d is not possible", l.PrefixLength)
 		}
 	default:
-		return l, fmt.Errorf("the type %s of leases is not known", row["lease_type"])
+		return l, fmt.Errorf("unknown lease type %s", row["lease_type"])
 	}
 	switch {
 	case lifetime == 0:

@@ -49,14 +49,14 @@ func dataFields(data string) (fields []string) {
 // groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 allows omitting leading zeros).
 func groupsPadded(data string) string {
 	preference, locator, _ := strings.Cut(strings.TrimSpace(data), " ")
-	return preference + " " + padded(locator, ":", 4)
+	return preference + " " + padGroups(locator, ":", 4)
 }
 
 // octetsPadded writes all octets of an EUI-48 or EUI-64 address with two digits.
-func octetsPadded(data string) string { return padded(data, "-", 2) }
+func octetsPadded(data string) string { return padGroups(data, "-", 2) }
 
-// padded adds leading zeros to groups that have fewer digits.
-func padded(text, separator string, digits int) string {
+// padGroups adds leading zeros to groups that have fewer digits.
+func padGroups(text, separator string, digits int) string {
 	groups := strings.Split(strings.TrimSpace(text), separator)
 	for i, group := range groups {
 		groups[i] = strings.Repeat("0", max(0, digits-len(group))) + group

@@ -112,7 +112,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		return nil, fmt.Errorf("%q is not valid data for a %s record", data, recordType)
 	}
 	rr.Header().Name = name
-	rr, err = normal(rr)
+	rr, err = normalizeRecord(rr)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not valid data for a %s record: %w", data, recordType, err)
 	}
@@ -279,7 +279,7 @@ func packTarget(name, origin string) ([]byte, error) {
 	switch {
 	case name == "@":
 		name = origin
-	case !absolute(name):
+	case !isAbsolute(name):
 		name = dns.Fqdn(Join(name, strings.TrimSuffix(origin, ".")))
 	}
 	return packName(name)

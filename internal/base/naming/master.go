@@ -160,7 +160,7 @@ func (r *zoneFileReader) entry(e entryText) error {
 		r.owner, tokens = unquotedName(tokens[0]), tokens[1:]
 		if r.owner == "@" || quoted {
 			r.owner = r.origin
-		} else if !absolute(r.owner) {
+		} else if !isAbsolute(r.owner) {
 			if r.origin == "" {
 				r.fault("%q is relative and the origin is unknown; add $ORIGIN", r.owner)
 				r.owner = ""
@@ -180,9 +180,9 @@ func (r *zoneFileReader) entry(e entryText) error {
 	return nil
 }
 
-// absolute reports whether a name of a zone file ends with a dot that is not escaped.
-func absolute(name string) bool {
-	return strings.HasSuffix(name, ".") && !escaped(name, len(name)-1)
+// isAbsolute reports whether a name of a zone file ends with a dot that is not escaped.
+func isAbsolute(name string) bool {
+	return strings.HasSuffix(name, ".") && !isEscaped(name, len(name)-1)
 }
 
 // unquotedName removes the quotation marks around a name and escapes octets if necessary.
@@ -236,7 +236,7 @@ func (r *zoneFileReader) complete(name string) string {
 	switch {
 	case name == "@":
 		return r.origin
-	case absolute(name):
+	case isAbsolute(name):
 		return name
 	case r.origin == ".":
 		return name + "."
@@ -436,8 +436,8 @@ func (r *zoneFileReader) parse(owner, kind string, data []string) (dns.RR, error
 	return newRecord(octetsEscaped(owner), origin, 0, kind, strings.Join(data, " "))
 }
 
-// normal packs and unpacks a record, so that the names in it have the form that the DNS library writes.
-func normal(rr dns.RR) (dns.RR, error) {
+// normalizeRecord packs and unpacks a record, so that the names in it have the form that the DNS library writes.
+func normalizeRecord(rr dns.RR) (dns.RR, error) {
 	b := make([]byte, dns.Len(rr)+16)
 	n, err := dns.PackRR(rr, b, 0, nil, false)
 	if err != nil && strings.Contains(err.Error(), "overflow") {

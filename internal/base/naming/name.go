@@ -35,14 +35,14 @@ const (
 // Clean removes the white space around a name and its final dot.
 func Clean(name string) string {
 	name = strings.TrimSpace(name)
-	if name == "." || !strings.HasSuffix(name, ".") || escaped(name, len(name)-1) {
+	if name == "." || !strings.HasSuffix(name, ".") || isEscaped(name, len(name)-1) {
 		return name
 	}
 	return name[:len(name)-1]
 }
 
-// escaped reports whether the octet at an index of a name is escaped by a backslash before it.
-func escaped(name string, at int) bool {
+// isEscaped reports whether the octet at an index of a name is escaped by a backslash before it.
+func isEscaped(name string, at int) bool {
 	backslashes := 0
 	for at--; at >= 0 && name[at] == '\\'; at-- {
 		backslashes++
@@ -57,7 +57,7 @@ func Cut(name string) (label, above string, more bool) {
 		if dot < 0 {
 			return name, "", false
 		}
-		if at += dot; !escaped(name, at) {
+		if at += dot; !isEscaped(name, at) {
 			return name[:at], name[at+1:], true
 		}
 	}
@@ -114,7 +114,7 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 	}
 	if rule == AnyName {
 		for i := range len(label) {
-			if c := label[i]; c < 0x80 && c != '\\' && !plain(c) && !escaped(label, i) {
+			if c := label[i]; c < 0x80 && c != '\\' && !plain(c) && !isEscaped(label, i) {
 				return fmt.Errorf("label %q must not contain %q; to use the character, write \\%03d", label, c, c)
 			}
 		}

@@ -48,7 +48,7 @@ func TestJoinAndRelative(t *testing.T) {
 		}
 	})
 	if _, ok := Relative("badexample.com", "example.com"); ok {
-		t.Error("badexample.com is taken to lie in example.com")
+		t.Error("badexample.com is reported as a name in example.com")
 	}
 }
 

@@ -53,7 +53,7 @@ func FuzzReverse(f *testing.F) {
 		zone := strings.Join(labels[(a.BitLen()-bits+step-1)/step:], ".")
 		low, high, ok := ReverseRange(zone)
 		if !ok || a.Less(low) || high.Less(a) {
-			t.Fatalf("%s does not lie in %s: %s to %s, %v", a, zone, low, high, ok)
+			t.Fatalf("%s is not in %s: %s to %s, %v", a, zone, low, high, ok)
 		}
 		name, err := ReverseName(a, zone)
 		if err != nil || Join(name, zone) != strings.TrimSuffix(whole, ".") {

@@ -50,8 +50,8 @@ type Resource struct {
 // String returns the text.
 func (r Resource) String() string { return r.Text }
 
-// About returns a resource for a message. text is its name, key or space.
-func About(id int64, text string) Resource { return Resource{id, text} }
+// Describe returns a resource for a message. text is its name, key or space.
+func Describe(id int64, text string) Resource { return Resource{id, text} }
 
 // maxListed is the maximum number of resources that a message lists.
 const maxListed = 20
@@ -213,9 +213,9 @@ func Join(all []*Problem) error {
 	return &joined
 }
 
-// At adds a place in the request, such as changes[3] or templateItems[0], to the message and fields of a problem. Other errors are returned
-// unchanged.
-func At(place string, err error) error {
+// AddPlace adds a place in the request, such as changes[3] or templateItems[0], to the message and fields of a problem. Other errors are
+// returned unchanged.
+func AddPlace(place string, err error) error {
 	p, ok := As(err)
 	if !ok {
 		return err

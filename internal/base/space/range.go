@@ -217,8 +217,8 @@ func (r Range) Intersect(other Range) (both Range, ok bool) {
 	return both, true
 }
 
-// Without returns the addresses of r that are not in other: none, one or two ranges, in order.
-func (r Range) Without(other Range) []Range {
+// Subtract returns the addresses of r that are not in other: none, one or two ranges, in order.
+func (r Range) Subtract(other Range) []Range {
 	if !r.IsValid() {
 		return nil
 	}
@@ -236,8 +236,8 @@ func (r Range) Without(other Range) []Range {
 	return left
 }
 
-// At returns a range of the same size that starts at another address of the family. ok is false if it would exceed the address space.
-func (r Range) At(low netip.Addr) (moved Range, ok bool) { return r.Shift(r.Low, low) }
+// MoveTo returns a range of the same size that starts at another address of the family. ok is false if it would exceed the address space.
+func (r Range) MoveTo(low netip.Addr) (moved Range, ok bool) { return r.Shift(r.Low, low) }
 
 // Shift moves the range by the distance from from to to. ok is false if it would leave the address space.
 func (r Range) Shift(from, to netip.Addr) (moved Range, ok bool) {

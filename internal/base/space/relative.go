@@ -34,8 +34,8 @@ func ParseRelative(text string) (r Relative, err error) {
 	return r, nil
 }
 
-// In returns the range in a network. It must be within the network's hosts.
-func (r Relative) In(network Range) (Range, error) {
+// Resolve returns the range in a network. It must be within the network's hosts.
+func (r Relative) Resolve(network Range) (Range, error) {
 	hosts := Hosts(network)
 	size := new(big.Int).SetUint64(r.Size)
 	if r.Percent {

@@ -23,7 +23,7 @@ func TestRelative(t *testing.T) {
 		}
 		got := ""
 		if r, err := ParseRelative(c.text); err == nil {
-			if in, err := r.In(network); err == nil {
+			if in, err := r.Resolve(network); err == nil {
 				got = in.Dashed()
 			}
 		}
@@ -39,7 +39,7 @@ func FuzzWithout(f *testing.F) {
 	f.Add(uint32(10), uint32(20), uint32(0), uint32(255))
 	f.Fuzz(func(t *testing.T, a, b, c, d uint32) {
 		r, o := Range{addr4(min(a, b)), addr4(max(a, b))}, Range{addr4(min(c, d)), addr4(max(c, d))}
-		pieces := r.Without(o)
+		pieces := r.Subtract(o)
 		if both, ok := r.Intersect(o); ok {
 			pieces = append(pieces, both)
 		}

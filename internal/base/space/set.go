@@ -48,7 +48,7 @@ func (s Set) Complement(whole Range) Set {
 	left := Set{whole}
 	for _, r := range s {
 		last := left[len(left)-1]
-		if left = append(left[:len(left)-1], last.Without(r)...); len(left) == 0 {
+		if left = append(left[:len(left)-1], last.Subtract(r)...); len(left) == 0 {
 			break
 		}
 	}

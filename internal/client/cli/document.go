@@ -136,9 +136,9 @@ func addDocument(a *documents, n *yaml.Node) error {
 			}
 			err = addResources(a, value)
 		case "into":
-			err = once(name, raw, &a.Into)
+			err = setOnce(name, raw, &a.Into)
 		case "tag":
-			err = once(name, raw, &a.Tag)
+			err = setOnce(name, raw, &a.Tag)
 		case "prune":
 			var prune bool
 			if err = json.Unmarshal(raw, &prune); err == nil && a.Prune != prune && a.pruned {
@@ -180,8 +180,8 @@ type documents struct {
 	pruned bool
 }
 
-// once sets a text that several documents may set only to the same value.
-func once(name string, raw []byte, to *string) error {
+// setOnce sets a text that several documents may set only to the same value.
+func setOnce(name string, raw []byte, to *string) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return err

@@ -100,7 +100,7 @@ func (e *export) placeOf(at Path, root json.RawMessage) (string, error) {
 
 // exportable reports whether resources of a collection can be in a document.
 func (e *export) exportable(c *resource.Collection) bool {
-	return c.Logged() && !c.ReadOnly && !c.Inner && !c.Joins && (e.only == nil || slices.Contains(e.only, c.Name)) &&
+	return c.IsLogged() && !c.ReadOnly && !c.Inner && !c.Joins && (e.only == nil || slices.Contains(e.only, c.Name)) &&
 		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
 }
 

@@ -32,7 +32,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 				return nil, noField(t, column.Member())
 			case f.ReadOnly && column.Member() != "type":
 				return nil, Wrongf("%s: read-only", name)
-			case column.Whole() != whole:
+			case column.IsWhole() != whole:
 			case whole && isReference(f) && !strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "["):
 				if members[name], err = references(f, value); err != nil {
 					return nil, err
@@ -91,7 +91,7 @@ func noField(t *schema.Type, name string) error {
 			names = append(names, f.Name)
 		}
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := FindNearest(name, names); near != "" {
 		return Wrongf("%s has no field %q; did you mean %s?", t.Name, name, near)
 	}
 	slices.Sort(names)

@@ -310,8 +310,8 @@ func (o *Output) End() (shown int, err error) {
 	return o.n, err
 }
 
-// One writes a single resource: as a list of its fields, or as JSON or YAML.
-func (o *Output) One(raw json.RawMessage) error {
+// WriteOne writes a single resource: as a list of its fields, or as JSON or YAML.
+func (o *Output) WriteOne(raw json.RawMessage) error {
 	switch o.Format {
 	case JSON:
 		var b bytes.Buffer

@@ -96,7 +96,7 @@ func CollectionNamed(a *resource.API, word string) (*resource.Collection, error)
 			return a.CollectionOf(t), nil
 		}
 	}
-	near := Nearest(word, CollectionNames(a))
+	near := FindNearest(word, CollectionNames(a))
 	if near != "" {
 		return nil, Wrongf("no collection %q; did you mean %s? portolan list shows all", word, near)
 	}
@@ -148,7 +148,7 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 			p.Report, key = rest[i+1:], rest[:i]
 		}
 	}
-	if inner, item := m.inner(p.Collection, rest); inner != nil {
+	if inner, item := m.splitInner(p.Collection, rest); inner != nil {
 		p.ID, err = m.numberOf(ctx, p.Collection, strings.TrimSuffix(rest, "/"+inner.Name+"/"+strconv.FormatInt(item, 10)))
 		above := Path{Collection: p.Collection, ID: p.ID, Sub: inner}
 		return Path{Collection: above.Items(m.API), ID: item, Above: above.String()}, err
@@ -157,9 +157,9 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	return p, err
 }
 
-// inner returns the subcollection and the ID at the end of a path, for a resource that exists only in a subcollection, such as
+// splitInner returns the subcollection and the ID at the end of a path, for a resource that exists only in a subcollection, such as
 // 100/schedules/101 of a database. It returns nil for all other paths.
-func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int64) {
+func (m *Manager) splitInner(c *resource.Collection, rest string) (*resource.Sub, int64) {
 	i := strings.LastIndexByte(rest, '/')
 	if i < 0 {
 		return nil, 0
@@ -293,8 +293,8 @@ func (m *Manager) scopes(c *resource.Collection) (filters []string) {
 	return filters
 }
 
-// Scoped returns the filters joined with those for the default configuration and view.
-func (m *Manager) Scoped(c *resource.Collection, filters []string) string {
+// ScopeFilters returns the filters joined with those for the default configuration and view.
+func (m *Manager) ScopeFilters(c *resource.Collection, filters []string) string {
 	return strings.Join(append(slices.Clone(filters), m.scopes(c)...), " and ")
 }
 
@@ -308,8 +308,8 @@ func Quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// Nearest returns the word most similar to another one. It returns an empty text if no word is similar.
-func Nearest(word string, words []string) (near string) {
+// FindNearest returns the word most similar to another one. It returns an empty text if no word is similar.
+func FindNearest(word string, words []string) (near string) {
 	limit := max(2, len(word)/3) + 1
 	for _, w := range words {
 		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < limit {

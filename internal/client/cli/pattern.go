@@ -77,8 +77,8 @@ func Names(pattern string, count int) ([]string, error) {
 	return names, nil
 }
 
-// Consecutive returns count addresses from the first on.
-func Consecutive(first string, count int) (list []string, err error) {
+// ListConsecutive returns count addresses from the first on.
+func ListConsecutive(first string, count int) (list []string, err error) {
 	a, err := netip.ParseAddr(first)
 	if err != nil || a.Zone() != "" {
 		return nil, fmt.Errorf("%q is not an IP address", first)

@@ -36,11 +36,11 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s states %d names", pattern, n)
 		}
 	}
-	if list, err := cli.Consecutive("10.0.0.254", 3); err != nil || strings.Join(list, " ") != "10.0.0.254 10.0.0.255 10.0.1.0" {
+	if list, err := cli.ListConsecutive("10.0.0.254", 3); err != nil || strings.Join(list, " ") != "10.0.0.254 10.0.0.255 10.0.1.0" {
 		t.Errorf("consecutive addresses: %v %v", list, err)
 	}
 	for _, first := range []string{"255.255.255.254", "x", "fe80::1%eth0"} {
-		if list, err := cli.Consecutive(first, 3); err == nil {
+		if list, err := cli.ListConsecutive(first, 3); err == nil {
 			t.Errorf("three addresses from %s: %v", first, list)
 		}
 	}

@@ -79,7 +79,7 @@ func (s settings) validate(app, active *kong.Node) error {
 		if known[name] && name != "config" && name != "check" {
 			continue
 		}
-		if near := Nearest(name, names); near != "" {
+		if near := FindNearest(name, names); near != "" {
 			return Wrongf("settings file, line %d: no setting %q; did you mean %s?", value.Line, name, near)
 		}
 		return Wrongf("settings file, line %d: no setting %q: settings have the names of the flags", value.Line, name)

@@ -78,8 +78,8 @@ func (d *Document) omit(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
 }
 
-// Wrong returns the number of skipped rows that may describe existing resources.
-func (d *Document) Wrong() (n int) {
+// CountWrong returns the number of skipped rows that may describe existing resources.
+func (d *Document) CountWrong() (n int) {
 	for _, one := range d.Skipped {
 		if !one.ByRule {
 			n++

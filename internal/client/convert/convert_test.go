@@ -34,9 +34,9 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 	return lines, notes
 }
 
-// TestRoutersComeDown checks that a subnet inherits a router of an enclosing level if the router is an address in it and the subnet sets
-// none.
-func TestRoutersComeDown(t *testing.T) {
+// TestRoutersAreInherited checks that a subnet inherits a router of an enclosing level if the router is an address in it and the subnet
+// sets none.
+func TestRoutersAreInherited(t *testing.T) {
 	for name, read := range map[string]func() (*Document, error){
 		"dhcpd, of all": func() (*Document, error) {
 			return Dhcpd([]byte(`subnet 10.1.0.0 netmask 255.255.255.0 { } option routers 10.2.0.1, 10.1.0.1;`))
@@ -87,8 +87,9 @@ func TestGatewaysStay(t *testing.T) {
 	}
 }
 
-// TestBesideWhatIsThere checks that an existing gateway is not imported as another address, and that a host is not given an edge address.
-func TestBesideWhatIsThere(t *testing.T) {
+// TestExistingGatewayIsNotImported checks that an existing gateway is not imported as another address, and that a host is not given an
+// edge address.
+func TestExistingGatewayIsNotImported(t *testing.T) {
 	d, err := Phpipam("", []byte("IP address,Hostname\n10.1.0.9,gate\n10.1.0.10,host\n10.1.0.255,all\n"))
 	if lines, notes := words(t, d, err, "10.1.0.0/24 10.1.0.9"); len(lines) != 1 || !strings.Contains(lines[0], `"10.1.0.10"`) || len(notes) != 2 {
 		t.Errorf("%s, without %s", lines, notes)
@@ -104,8 +105,8 @@ func TestBesideWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBe checks that each invalid row is skipped with a note and that the rest is imported.
-func TestWhatCannotBe(t *testing.T) {
+// TestInvalidRowsAreSkipped checks that each invalid row is skipped with a note and that the rest is imported.
+func TestInvalidRowsAreSkipped(t *testing.T) {
 	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[
 		{"hw-address":"0:0:c0:5d:bd:95","ip-address":"10.1.0.9","hostname":"one"},
 		{"hw-address":"00:00:5e:00:53:02","ip-address":"10.1.0.9","hostname":"two"},
@@ -142,8 +143,8 @@ func TestDUIDs(t *testing.T) {
 	}
 }
 
-// TestOtherEncodings checks that rows in another encoding are skipped by name.
-func TestOtherEncodings(t *testing.T) {
+// TestUnreadableEncodingsAreSkipped checks that rows in another encoding are skipped by name.
+func TestUnreadableEncodingsAreSkipped(t *testing.T) {
 	d, err := Phpipam("", []byte("Subnet,Mask,Description\n10.1.0.0,24,B\xfcro\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -56,26 +56,26 @@ func (d *dhcpd) block(all []statement, shared string) error {
 		var err error
 		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
 		switch {
-		case s.is("option", "routers"):
-		case s.is("shared-network"):
+		case s.startsWith("option", "routers"):
+		case s.startsWith("shared-network"):
 			err = d.block(s.block, s.word(1))
-		case s.is("group"), s.is("pool"), s.is("pool6"), s.is("class"), s.is("subclass"):
+		case s.startsWith("group"), s.startsWith("pool"), s.startsWith("pool6"), s.startsWith("class"), s.startsWith("subclass"):
 			err = d.block(s.block, shared)
-		case s.is("subnet"):
+		case s.startsWith("subnet"):
 			if err = d.subnet(s, shared); err != nil {
 				d.hosts(s)
 			}
-		case s.is("subnet6"):
+		case s.startsWith("subnet6"):
 			if err = d.subnet6(s, shared); err != nil {
 				d.hosts(s)
 			}
-		case s.is("host"):
+		case s.startsWith("host"):
 			d.host(s)
-		case s.is("include"):
+		case s.startsWith("include"):
 			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
-		case s.is("range"), s.is("range6"):
+		case s.startsWith("range"), s.startsWith("range6"):
 			d.ranges = append(d.ranges, s)
-		case s.is("option"):
+		case s.startsWith("option"):
 			d.leave("the option %s: give it as a deployment option", s.word(1))
 		case s.describes(): // for example a condition
 			d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
@@ -91,7 +91,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 func (s statement) describes() bool {
 	return slices.ContainsFunc(s.block, func(one statement) bool {
 		return one.describes() || slices.ContainsFunc([]string{"host", "subnet", "subnet6", "range", "range6"},
-			func(word string) bool { return one.is(word) })
+			func(word string) bool { return one.startsWith(word) })
 	})
 }
 
@@ -100,7 +100,7 @@ func (s statement) describes() bool {
 func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 	found := false
 	for _, s := range all {
-		if !s.is("option", "routers") {
+		if !s.startsWith("option", "routers") {
 			continue
 		}
 		if found {
@@ -118,9 +118,9 @@ func (d *dhcpd) hosts(s statement) {
 	for _, one := range s.block {
 		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
 		switch {
-		case one.is("host"):
+		case one.startsWith("host"):
 			d.host(one)
-		case one.is("range"), one.is("range6"):
+		case one.startsWith("range"), one.startsWith("range6"):
 			d.skip("its subnet is not imported: correct the subnet")
 		case one.hasBlock:
 			d.hosts(one)
@@ -144,7 +144,7 @@ func (d *dhcpd) skipStatement(s statement, err error) {
 func (d *dhcpd) subnet(s statement, shared string) error {
 	a, err := netip.ParseAddr(s.word(1))
 	mask := net.ParseIP(s.word(3)).To4()
-	if err != nil || !a.Is4() || mask == nil || !s.is("subnet", s.word(1), "netmask") {
+	if err != nil || !a.Is4() || mask == nil || !s.startsWith("subnet", s.word(1), "netmask") {
 		return fmt.Errorf("line %d: a subnet is written as subnet ADDRESS netmask MASK", s.line)
 	}
 	bits, _ := net.IPMask(mask).Size()
@@ -152,7 +152,7 @@ func (d *dhcpd) subnet(s statement, shared string) error {
 	if bits == 0 || p.Masked() != p {
 		return fmt.Errorf("line %d: %s/%s is not a subnet", s.line, s.word(1), s.word(3))
 	}
-	return d.within(s, p, shared)
+	return d.readSubnet(s, p, shared)
 }
 
 func (d *dhcpd) subnet6(s statement, shared string) error {
@@ -160,11 +160,11 @@ func (d *dhcpd) subnet6(s statement, shared string) error {
 	if err != nil || p.Masked() != p {
 		return fmt.Errorf("line %d: subnet6 %s: not a prefix", s.line, s.word(1))
 	}
-	return d.within(s, p, shared)
+	return d.readSubnet(s, p, shared)
 }
 
-// within reads the contents of a subnet, including its pools.
-func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
+// readSubnet reads the contents of a subnet, including its pools.
+func (d *dhcpd) readSubnet(s statement, p netip.Prefix, shared string) error {
 	own := d.lastRouters(s.block, nil)
 	d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
 	d.network(p, shared, d.router(p, own, d.around))
@@ -172,15 +172,15 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 	var rest []statement
 	for _, one := range s.block {
 		inner := []statement{one}
-		if one.is("pool") || one.is("pool6") {
+		if one.startsWith("pool") || one.startsWith("pool6") {
 			inner = one.block
 		}
 		for _, x := range inner {
 			switch {
-			case x.is("range"), x.is("range6"):
+			case x.startsWith("range"), x.startsWith("range6"):
 				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
 				d.skipStatement(x, d.span(x, p))
-			case x.is("option", "routers"):
+			case x.startsWith("option", "routers"):
 				if one.hasBlock {
 					d.at = fmt.Sprintf("line %d", x.line)
 					d.leave("the option routers of a pool: give it as a deployment option")
@@ -198,7 +198,7 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a) && !edge(p, a)
+		return err == nil && p.Contains(a) && !isEdge(p, a)
 	}
 	if len(own) == 0 {
 		if i := slices.IndexFunc(around, in); i >= 0 {
@@ -208,7 +208,7 @@ func (d *Document) router(p netip.Prefix, own, around []string) string {
 	}
 	i := slices.IndexFunc(own, in)
 	if i < 0 {
-		d.leave("the router %s of %v, which is no address of a host in it", strings.Join(own, ", "), p)
+		d.leave("the router %s of %v, which is not a host address of it", strings.Join(own, ", "), p)
 		return ""
 	}
 	if len(own) > 1 {
@@ -241,7 +241,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 		if err != nil {
 			return fmt.Errorf("line %d: the range %s is not a prefix", s.line, words[0])
 		}
-		words = []string{part.Masked().Addr().String(), last(part).String()}
+		words = []string{part.Masked().Addr().String(), lastAddress(part).String()}
 	}
 	if len(words) == 1 {
 		words = append(words, words[0])
@@ -259,11 +259,11 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
 		return fmt.Errorf("line %d: %s to %s is not a range of %v", line, low, high, p)
 	}
-	if edge(p, from) && from != to {
+	if isEdge(p, from) && from != to {
 		d.leave("%v of a pool, which no host of %v has", from, p)
 		from = from.Next()
 	}
-	if edge(p, to) && from != to {
+	if isEdge(p, to) && from != to {
 		d.leave("%v of a pool, which no host of %v has", to, p)
 		to = to.Prev()
 	}
@@ -277,16 +277,16 @@ func (d *dhcpd) host(s statement) {
 	var addresses []string
 	for _, one := range s.block {
 		switch {
-		case one.is("hardware", "ethernet") && mac != "":
+		case one.startsWith("hardware", "ethernet") && mac != "":
 			d.skip("it has the hardware addresses %s and %s: make two hosts of it", mac, one.word(2))
 			return
-		case one.is("hardware", "ethernet"):
+		case one.startsWith("hardware", "ethernet"):
 			mac = one.word(2)
-		case one.is("fixed-address"), one.is("fixed-address6"):
+		case one.startsWith("fixed-address"), one.startsWith("fixed-address6"):
 			addresses = append(addresses, one.words[1:]...)
-		case one.is("option", "host-name"):
+		case one.startsWith("option", "host-name"):
 			name = one.word(2)
-		case one.is("host-identifier", "option", "dhcp6.client-id"):
+		case one.startsWith("host-identifier", "option", "dhcp6.client-id"):
 			duid = one.word(3)
 		default:
 			d.leave("the statement %s of hosts", one.word(0))

@@ -212,7 +212,7 @@ func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around [
 				d.skip("it is not a range: correct the pool")
 				continue
 			}
-			low, high = part.Masked().Addr().String(), last(part).String()
+			low, high = part.Masked().Addr().String(), lastAddress(part).String()
 		}
 		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
 			d.skip("it is not a range of the subnet: correct the pool")
@@ -226,8 +226,8 @@ func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around [
 	d.keaReservations(s.Reservations)
 }
 
-// last returns the last address of a prefix.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress returns the last address of a prefix.
+func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 0x80 >> (i % 8)

@@ -81,7 +81,7 @@ func (n *namedFile) file(path, view string, depth int) error {
 func (n *namedFile) block(all []statement, path, view string, depth int) error {
 	for _, s := range all {
 		switch {
-		case s.is("include"):
+		case s.startsWith("include"):
 			file := s.word(1)
 			if !filepath.IsAbs(file) {
 				file = filepath.Join(filepath.Dir(path), file)
@@ -96,9 +96,9 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 			if err != nil {
 				return err
 			}
-		case s.is("options"):
+		case s.startsWith("options"):
 			for _, o := range s.block {
-				if o.is("directory") {
+				if o.startsWith("directory") {
 					if n.directory = o.word(1); !filepath.IsAbs(n.directory) {
 						n.directory = filepath.Join(n.base, n.directory)
 					}
@@ -106,16 +106,16 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 					n.leave("the option %s", o.word(0))
 				}
 			}
-		case s.is("view"):
+		case s.startsWith("view"):
 			for _, o := range s.block {
-				if !o.is("zone") && !o.is("include") {
+				if !o.startsWith("zone") && !o.startsWith("include") {
 					n.leave("%s of the view %s", o.word(0), s.word(1))
 				}
 			}
 			if err := n.block(s.block, path, s.word(1), depth); err != nil {
 				return err
 			}
-		case s.is("zone"):
+		case s.startsWith("zone"):
 			n.zone(s, view)
 		case view == "":
 			n.leave("the statement %s", s.word(0))
@@ -128,9 +128,9 @@ func (n *namedFile) zone(s statement, view string) {
 	kind, file := "", ""
 	for _, o := range s.block {
 		switch {
-		case o.is("type"):
+		case o.startsWith("type"):
 			kind = strings.ToLower(o.word(1))
-		case o.is("file"):
+		case o.startsWith("file"):
 			file = o.word(1)
 		default:
 			n.leave("%s of zones", o.word(0))

@@ -94,7 +94,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				d.skip("%v: correct it there", err)
 			}
 			if len(d.Skipped) == before {
-				d.further(raw, kind, one.VLAN)
+				d.noteUnsupported(raw, kind, one.VLAN)
 			}
 		}
 	}
@@ -125,8 +125,9 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 var netboxRead = []string{"id", "url", "display", "display_url", "family", "children", "_depth", "created", "last_updated", "prefix",
 	"address", "start_address", "end_address", "vrf", "description", "dns_name", "custom_fields", "tags", "status"}
 
-// further notes the members of an object that have a value and are not imported. vlan is its VLAN, which is imported if it is known.
-func (d *netbox) further(raw json.RawMessage, kind string, vlan *netboxVLAN) {
+// noteUnsupported notes the members of an object that have a value and are not imported. vlan is its VLAN, which is imported if it is
+// known.
+func (d *netbox) noteUnsupported(raw json.RawMessage, kind string, vlan *netboxVLAN) {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {
 		return

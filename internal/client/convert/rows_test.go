@@ -50,9 +50,9 @@ func TestPhpipamPlaces(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreSkipped checks that every row without a resource is skipped with a reason and a remedy. Rows of kinds that are never
+// TestSkippedRows checks that every row without a resource is skipped with a reason and a remedy. Rows of kinds that are never
 // imported do not prevent pruning.
-func TestRowsThatAreSkipped(t *testing.T) {
+func TestSkippedRows(t *testing.T) {
 	for name, one := range map[string]struct {
 		read  func() (*Document, error)
 		want  []string // prefixes of the skipped rows; ! marks rows that an earlier import may have imported

@@ -86,7 +86,7 @@ func (d *Document) Settle(known Known, generic bool) {
 	}
 	isEdge := func(a netip.Addr) bool {
 		p, ok := holding(networks, a)
-		return ok && edge(p, a)
+		return ok && isEdge(p, a)
 	}
 	var further []Resource
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
@@ -175,7 +175,7 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 		p, ours := holding(own, a)
 		at, there := holding(known, a)
 		switch {
-		case ours && edge(p, a) || !ours && there && edge(at, a):
+		case ours && isEdge(p, a) || !ours && there && isEdge(at, a):
 			d.skip("the gateway %v is the first or the last address of its network, which a host cannot use: correct the row", a)
 		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
 			d.skip("the network %v already has the gateway %v: a network has only one gateway", p, own[p]["gateway"])
@@ -192,10 +192,10 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 	d.routers, d.at = nil, ""
 }
 
-// edge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in
+// isEdge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in
 // IPv4 also the last one (RFC 1122 section 3.2.1.3).
-func edge(p netip.Prefix, a netip.Addr) bool {
-	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
+func isEdge(p netip.Prefix, a netip.Addr) bool {
+	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == lastAddress(p))
 }
 
 // Within skips addresses and ranges outside of all networks, both of the document and existing ones (known).
@@ -297,8 +297,8 @@ func (d *Document) WithinZones(known map[string]bool) {
 	})
 }
 
-// Derives reports whether the document contains derived zones.
-func (d *Document) Derives() bool { return len(d.derived) > 0 }
+// HasDerivedZones reports whether the document contains derived zones.
+func (d *Document) HasDerivedZones() bool { return len(d.derived) > 0 }
 
 // text returns the text of a file without its byte order mark.
 func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }

@@ -22,8 +22,8 @@ func (s statement) word(i int) string {
 	return ""
 }
 
-// is reports whether a statement begins with these words, in any case.
-func (s statement) is(words ...string) bool {
+// startsWith reports whether a statement begins with these words, in any case.
+func (s statement) startsWith(words ...string) bool {
 	for i, w := range words {
 		if !strings.EqualFold(s.word(i), w) {
 			return false
@@ -81,7 +81,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 				all = append(all, now)
 			}
 			now = statement{}
-		case word == "{" && !quoted && now.is("option"): // an option definition: option NAME code 100 = { boolean, text };
+		case word == "{" && !quoted && now.startsWith("option"): // an option definition: option NAME code 100 = { boolean, text };
 			now.words, open = append(now.words, word), open+1
 		case word == "}" && !quoted && open > 0:
 			now.words, open = append(now.words, word), open-1

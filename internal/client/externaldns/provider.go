@@ -87,9 +87,9 @@ func (p *Provider) Handler() http.Handler {
 	return mux
 }
 
-// failed writes an error response. If the manager rejected a change, the status is 400. For all other errors it is 500, so that
+// writeError writes an error response. If the manager rejected a change, the status is 400. For all other errors it is 500, so that
 // external-dns retries.
-func (p *Provider) failed(w http.ResponseWriter, err error) {
+func (p *Provider) writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var refusal *client.Error
 	if errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != http.StatusUnauthorized {
@@ -109,12 +109,12 @@ func answer(w http.ResponseWriter, body any) {
 func (p *Provider) negotiate(w http.ResponseWriter, r *http.Request) {
 	zones, err := p.zones(r.Context())
 	if err != nil {
-		p.failed(w, err)
+		p.writeError(w, err)
 		return
 	}
 	names := []string{}
 	for _, d := range p.Domains {
-		names = append(names, clean(d))
+		names = append(names, cleanName(d))
 	}
 	for _, z := range zones {
 		if len(p.Domains) == 0 {
@@ -147,7 +147,7 @@ func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
 func (p *Provider) records(w http.ResponseWriter, r *http.Request) {
 	found, err := p.read(r.Context())
 	if err != nil {
-		p.failed(w, err)
+		p.writeError(w, err)
 		return
 	}
 	all := []Endpoint{}
@@ -176,7 +176,7 @@ func (p *Provider) apply(w http.ResponseWriter, r *http.Request) {
 	defer p.changeMutex.Unlock()
 	removed, made, err := p.change(r.Context(), &c)
 	if err != nil {
-		p.failed(w, err)
+		p.writeError(w, err)
 		return
 	}
 	p.changes.WithLabelValues("removed").Add(float64(removed))
@@ -200,12 +200,12 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 		gone := map[int64]bool{}
 		for _, e := range going {
 			for _, one := range there {
-				if one.id == 0 && one.is(e) {
+				if one.id == 0 && one.belongsTo(e) {
 					return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NotOurs",
 						Message: fmt.Sprintf("%s %s was not created by external-dns "+
 							"and is not deleted", e.DNSName, e.RecordType)}
 				}
-				if one.id != 0 && one.is(e) && !gone[one.id] { // a host record of several addresses is deleted once
+				if one.id != 0 && one.belongsTo(e) && !gone[one.id] { // a host record of several addresses is deleted once
 					gone[one.id] = true
 					parts = append(parts, client.BatchChange{Method: http.MethodDelete, Path: "resourceRecords/" + strconv.FormatInt(one.id, 10)})
 				}
@@ -215,7 +215,7 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 	removed = len(parts)
 	for _, e := range slices.Concat(c.Create, c.UpdateNew) {
 		zone := zoneOf(zones, e.DNSName)
-		if zone == nil || !p.keeps(e.DNSName) {
+		if zone == nil || !p.isManaged(e.DNSName) {
 			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone",
 				Message: fmt.Sprintf("%s is not in a managed zone", e.DNSName)}
 		}
@@ -232,10 +232,10 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 	return removed, len(parts) - removed, err
 }
 
-// is reports whether a record belongs to an endpoint.
-func (r *record) is(e Endpoint) bool {
-	return r.name == clean(e.DNSName) && r.kind == e.RecordType && slices.ContainsFunc(e.Targets, func(target string) bool {
-		return normal(r.kind, r.target) == normal(r.kind, target)
+// belongsTo reports whether a record belongs to an endpoint.
+func (r *record) belongsTo(e Endpoint) bool {
+	return r.name == cleanName(e.DNSName) && r.kind == e.RecordType && slices.ContainsFunc(e.Targets, func(target string) bool {
+		return normalizeTarget(r.kind, r.target) == normalizeTarget(r.kind, target)
 	})
 }
 
@@ -284,11 +284,11 @@ func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, e
 
 // newRecord returns the change that creates a record, without the members of its type.
 func newRecord(zone *zone, e Endpoint) client.BatchChange {
-	body := map[string]any{"absoluteName": clean(e.DNSName), "comment": comment}
+	body := map[string]any{"absoluteName": cleanName(e.DNSName), "comment": comment}
 	if e.RecordTTL > 0 {
 		body["ttl"] = e.RecordTTL
 	}
-	if clean(e.DNSName) == zone.name {
+	if cleanName(e.DNSName) == zone.name {
 		delete(body, "absoluteName")
 		body["name"] = "@"
 	}
@@ -303,9 +303,9 @@ func createChange(zone *zone, e Endpoint, target string) (client.BatchChange, er
 	case "A", "AAAA":
 		body["type"], body["recordType"], body["rdata"] = "GenericRecord", e.RecordType, target
 	case "TXT":
-		body["type"], body["text"] = "TXTRecord", unquoted(target)
+		body["type"], body["text"] = "TXTRecord", unquote(target)
 	case "CNAME":
-		body["type"], body["linkedRecord"] = "AliasRecord", map[string]any{"absoluteName": clean(target)}
+		body["type"], body["linkedRecord"] = "AliasRecord", map[string]any{"absoluteName": cleanName(target)}
 		part.Headers = map[string]string{"x-bcn-link-to-external-host": "true"}
 	default:
 		return part, &client.Error{Status: http.StatusBadRequest, Code: "NotKept", Message: fmt.Sprintf(
@@ -315,21 +315,21 @@ func createChange(zone *zone, e Endpoint, target string) (client.BatchChange, er
 	return part, nil
 }
 
-// clean returns a name in lower case, without the trailing dot.
-func clean(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+// cleanName returns a name in lower case, without the trailing dot.
+func cleanName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// unquoted removes the quotes that external-dns adds to a text.
-func unquoted(text string) string {
+// unquote removes the quotes that external-dns adds to a text.
+func unquote(text string) string {
 	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
 		return text[1 : len(text)-1]
 	}
 	return text
 }
 
-// normal returns a target in the form used for comparisons.
-func normal(kind, target string) string {
+// normalizeTarget returns a target in the form used for comparisons.
+func normalizeTarget(kind, target string) string {
 	if kind == "TXT" {
-		return unquoted(target)
+		return unquote(target)
 	}
-	return clean(target)
+	return cleanName(target)
 }

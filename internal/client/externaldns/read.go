@@ -36,8 +36,8 @@ func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
 			if err := json.Unmarshal(text, &one); err != nil {
 				return err
 			}
-			name := clean(one.AbsoluteName)
-			if p.keeps(name) || slices.ContainsFunc(p.Domains, func(d string) bool { return within(clean(d), name) }) {
+			name := cleanName(one.AbsoluteName)
+			if p.isManaged(name) || slices.ContainsFunc(p.Domains, func(d string) bool { return isWithin(cleanName(d), name) }) {
 				all = append(all, zone{one.ID, name})
 			}
 			return nil
@@ -46,18 +46,18 @@ func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
 	return all, err
 }
 
-// keeps reports whether external-dns may manage a name.
-func (p *Provider) keeps(name string) bool {
-	return len(p.Domains) == 0 || slices.ContainsFunc(p.Domains, func(d string) bool { return within(clean(name), clean(d)) })
+// isManaged reports whether external-dns may manage a name.
+func (p *Provider) isManaged(name string) bool {
+	return len(p.Domains) == 0 || slices.ContainsFunc(p.Domains, func(d string) bool { return isWithin(cleanName(name), cleanName(d)) })
 }
 
-// within reports whether a name equals another name or is below it.
-func within(name, above string) bool { return name == above || strings.HasSuffix(name, "."+above) }
+// isWithin reports whether a name equals another name or is below it.
+func isWithin(name, above string) bool { return name == above || strings.HasSuffix(name, "."+above) }
 
 // zoneOf returns the deepest zone that contains a name, or nil.
 func zoneOf(zones []zone, name string) *zone {
 	for i := range zones {
-		if within(clean(name), zones[i].name) {
+		if isWithin(cleanName(name), zones[i].name) {
 			return &zones[i]
 		}
 	}
@@ -97,12 +97,12 @@ func (p *Provider) read(ctx context.Context) (all []record, err error) {
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(all, func(r record) bool { return !slices.Contains(kinds, r.kind) || !p.keeps(r.name) }), nil
+	return slices.DeleteFunc(all, func(r record) bool { return !slices.Contains(kinds, r.kind) || !p.isManaged(r.name) }), nil
 }
 
 // records returns the DNS records of an API resource.
 func (s *shown) records() (all []record) {
-	one := record{id: s.ID, name: clean(s.AbsoluteName)}
+	one := record{id: s.ID, name: cleanName(s.AbsoluteName)}
 	if s.Comment != comment {
 		one.id = 0
 	}
@@ -115,7 +115,7 @@ func (s *shown) records() (all []record) {
 	case "TXTRecord":
 		one.kind, one.target = "TXT", `"`+s.Text+`"`
 	case "AliasRecord":
-		one.kind, one.target = "CNAME", clean(s.LinkedRecord.AbsoluteName)
+		one.kind, one.target = "CNAME", cleanName(s.LinkedRecord.AbsoluteName)
 	case "HostRecord":
 		for _, a := range s.Embedded.Addresses {
 			if one.kind, one.target = "A", a.Address; strings.Contains(a.Address, ":") {

@@ -111,8 +111,8 @@ func Get(tx *store.Tx, id int64) (e Event, exists bool, err error) {
 	return e, true, err
 }
 
-// Due returns the oldest events that are not yet marked by Seen, at most limit of them.
-func Due(tx *store.Tx, limit int) (all []Event, err error) {
+// ListPending returns the oldest events that are not yet marked by Seen, at most limit of them.
+func ListPending(tx *store.Tx, limit int) (all []Event, err error) {
 	var ids []int64
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id int64
@@ -133,8 +133,8 @@ func Due(tx *store.Tx, limit int) (all []Event, err error) {
 	return all, nil
 }
 
-// Seen marks events as processed, so that Due no longer returns them.
-func Seen(tx *store.Tx, all []Event) error {
+// MarkProcessed marks events as processed, so that Due no longer returns them.
+func MarkProcessed(tx *store.Tx, all []Event) error {
 	for _, e := range all {
 		if err := tx.Write("DELETE FROM event_due WHERE event = ?", e.ID); err != nil {
 			return err

@@ -165,8 +165,8 @@ var paths = sync.OnceValue(func() map[string][]*Operation {
 	return all
 })
 
-// At returns the operation of a method and a path below Base, such as "networks/{}/tags"; nil if it does not exist.
-func At(method, path string) *Operation {
+// FindOperation returns the operation of a method and a path below Base, such as "networks/{}/tags"; nil if it does not exist.
+func FindOperation(method, path string) *Operation {
 	for _, o := range paths()[Base+"/"+path] {
 		if o.Method == method {
 			return o
@@ -201,23 +201,23 @@ type Sub struct {
 	Post, Item, Put, Patch, Delete bool
 }
 
-// Linked returns the names of the subcollections of a collection in either release, in the order of its links.
-func Linked(collection string) []string {
+// ListSubcollections returns the names of the subcollections of a collection in either release, in the order of its links.
+func ListSubcollections(collection string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(Subcollections()[collection], LaterSubcollections()[collection])))
 }
 
 // Subs returns the subcollections of a collection, in the order of its links.
 func Subs(collection string) []Sub {
 	var subs []Sub
-	for _, name := range Linked(collection) {
+	for _, name := range ListSubcollections(collection) {
 		list := collection + "/{}/" + name
-		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: At(http.MethodPost, list) != nil,
-			Item: At(http.MethodGet, list+"/{}") != nil,
-			Put:  At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
-			Delete: At(http.MethodDelete, list+"/{}") != nil}
-		get := At(http.MethodGet, list)
+		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: FindOperation(http.MethodPost, list) != nil,
+			Item: FindOperation(http.MethodGet, list+"/{}") != nil,
+			Put:  FindOperation(http.MethodPut, list+"/{}") != nil, Patch: FindOperation(http.MethodPatch, list+"/{}") != nil,
+			Delete: FindOperation(http.MethodDelete, list+"/{}") != nil}
+		get := FindOperation(http.MethodGet, list)
 		if get == nil { // it cannot be read, only written to
-			get = At(http.MethodPost, list)
+			get = FindOperation(http.MethodPost, list)
 		}
 		if get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
 			s.Types = get.Types

@@ -25,7 +25,7 @@ func TestFacts(t *testing.T) {
 			t.Errorf("%s links to %v", collection, names)
 		}
 		for _, name := range names {
-			if At(http.MethodGet, collection+"/{}/"+name) == nil {
+			if FindOperation(http.MethodGet, collection+"/{}/"+name) == nil {
 				t.Logf("%s/%s is linked to and cannot be read", collection, name)
 			}
 		}
@@ -42,7 +42,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestSubs(t *testing.T) {
+func TestSubcollections(t *testing.T) {
 	sub := func(collection, name string) Sub {
 		for _, s := range Subs(collection) {
 			if s.Name == name {

@@ -94,7 +94,7 @@ func (a *API) Perform(c *Change, k RequestedChange) (*store.Resource, error) {
 		}
 	}
 	if k.Method == methodPost {
-		return a.MakeIn(c, t)
+		return a.CreateIn(c, t)
 	}
 	row, err := a.Locate(c.Tx, t, c.Caller)
 	switch {

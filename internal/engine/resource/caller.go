@@ -79,4 +79,6 @@ func (c Caller) Owner() int64 {
 }
 
 // Limited reports whether some resources are hidden from the caller.
-func (c Caller) Limited() bool { return c.Rights != nil && !c.Administrator && !c.Rights.Everything() }
+func (c Caller) Limited() bool {
+	return c.Rights != nil && !c.Administrator && !c.Rights.SeesEverything()
+}

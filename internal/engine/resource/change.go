@@ -68,11 +68,11 @@ func (c *Change) IsCascaded() bool {
 	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
 }
 
-// Requested reports whether a request set these values. Changes that follow from another change are not requested.
-func (c *Change) Requested() bool { return c.Sent != nil }
+// IsRequested reports whether a request set these values. Changes that follow from another change are not requested.
+func (c *Change) IsRequested() bool { return c.Sent != nil }
 
-// Creates reports whether the change creates the resource.
-func (c *Change) Creates() bool { return c.Old == nil }
+// IsCreation reports whether the change creates the resource.
+func (c *Change) IsCreation() bool { return c.Old == nil }
 
 // Rules that a type may have. They run inside the transaction; an error rolls all of it back.
 type (
@@ -115,8 +115,8 @@ func (c *Change) MayDeploy(user int64, typeName string, at int64) error {
 	return c.API.MayDeploy(c.Tx, user, typeName, row)
 }
 
-// Above reads the row of a parent.
-func (c *Change) Above(id int64) (*store.Resource, error) {
+// ReadParent reads the row of a parent.
+func (c *Change) ReadParent(id int64) (*store.Resource, error) {
 	if c.Parent != nil && c.Parent.ID == id {
 		return c.Parent, nil
 	}

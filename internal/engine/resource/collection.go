@@ -20,8 +20,8 @@ type Collection struct {
 	// types declare (the tag parents). "" allows a resource without a parent. The collection's own name allows the root resource as the
 	// parent, unless the collection has a subcollection of that name.
 	Parents []string
-	// Local: a POST below a parent reads and changes only the direct children of that parent (store.Within), unless the request sets a
-	// field or an option that reaches further (Field.Elsewhere, RequestHeader.Elsewhere).
+	// Local: a POST below a parent reads and changes only the direct children of that parent (store.ConfigurationScope), unless the request
+	// sets a field or an option that reaches further (Field.Elsewhere, RequestHeader.Elsewhere).
 	Local bool
 	// Options are the request headers for resources of the collection.
 	Options []RequestHeader
@@ -125,12 +125,12 @@ func (c *Collection) PathBelow() string { return cmp.Or(c.Called, c.Name) }
 // Path returns the name of the collection in its own path.
 func (c *Collection) Path() string { return cmp.Or(c.At, c.Name) }
 
-// Logged reports whether changes of the collection's resources are in the history.
-func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
+// IsLogged reports whether changes of the collection's resources are in the history.
+func (c *Collection) IsLogged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
 
 // Clearable reports whether one request can delete all resources of the collection that match a filter.
 func (c *Collection) Clearable() bool {
-	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
+	return c.IsLogged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
 }
 
 // SpaceUse is a resource's use of address space.
@@ -393,8 +393,8 @@ func (a *API) ancestorCollections(c *Collection) (r store.Surroundings) {
 	return r
 }
 
-// Above reports whether resources of the collection named above may contain resources of c, at any depth.
-func (a *API) Above(c *Collection, above string) bool {
+// CanContain reports whether resources of the collection named above may contain resources of c, at any depth.
+func (a *API) CanContain(c *Collection, above string) bool {
 	seen := map[string]bool{}
 	for waiting := slices.Clone(c.Parents); len(waiting) > 0; waiting = waiting[1:] {
 		name := waiting[0]
@@ -446,8 +446,8 @@ func (a *API) AtPath(name string) *Collection {
 // Collection returns a declared collection by its name, nil if it does not exist.
 func (a *API) Collection(name string) *Collection { return a.byName[name] }
 
-// Undoable reports whether changes of the collection's resources can be undone. They cannot if a resource has data outside of its row.
-func (c *Collection) Undoable() bool {
+// IsUndoable reports whether changes of the collection's resources can be undone. They cannot if a resource has data outside of its row.
+func (c *Collection) IsUndoable() bool {
 	return c.From == store.Resources && c.Guard.ordinary() && (!c.Hidden || c.Joins) && !c.Secret
 }
 

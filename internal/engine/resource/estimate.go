@@ -6,9 +6,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Carried returns an Estimate function for actions that change resources with everything below them: the resources that the named members
-// refer to and, if ofAbove is set, the resource above.
-func Carried(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]json.RawMessage) (store.Tally, error) {
+// EstimateBelow returns an Estimate function for actions that change resources with everything below them: the resources that the named
+// members refer to and, if ofAbove is set, the resource above.
+func EstimateBelow(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]json.RawMessage) (store.Tally, error) {
 	return func(tx *store.Tx, above int64, members map[string]json.RawMessage) (t store.Tally, err error) {
 		var ids []int64
 		if ofAbove {

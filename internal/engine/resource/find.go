@@ -22,7 +22,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 			where = store.All{}
 		case Unbuilt, Children, Linked, Linking:
 		}
-		q.From, q.Where = from, narrowed(where, a.visibility(a.byName[s.Items[0]], caller))
+		q.From, q.Where = from, conjoin(where, a.visibility(a.byName[s.Items[0]], caller))
 		return q
 	}
 	var all store.All
@@ -85,7 +85,7 @@ func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query,
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	var either store.Any
 	for _, name := range names {
-		either = append(either, narrowed(store.InCollection(name), a.visibilityAlone(a.byName[name], caller)))
+		either = append(either, conjoin(store.InCollection(name), a.visibilityAlone(a.byName[name], caller)))
 	}
 	if len(either) == 1 {
 		return either[0]
@@ -118,7 +118,7 @@ func (a *API) visible(caller Caller) (all store.All) {
 		if one == nil {
 			continue
 		}
-		at := slices.IndexFunc(seen, func(e store.Expr) bool { return store.Same(e, one) })
+		at := slices.IndexFunc(seen, func(e store.Expr) bool { return store.EqualConditions(e, one) })
 		if at < 0 {
 			at = len(seen)
 			seen, of = append(seen, one), append(of, nil)
@@ -164,7 +164,7 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	case t.Sub != nil:
 		return a.SubQuery(t.Sub, t.ID, caller), Scope{a, a.ItemTypes(t.Sub), caller}
 	case t.Collection.From != store.Resources:
-		return store.Query{From: t.Collection.From, Where: narrowed(store.All{}, a.visibility(t.Collection, caller))},
+		return store.Query{From: t.Collection.From, Where: conjoin(store.All{}, a.visibility(t.Collection, caller))},
 			Scope{a, t.Collection.Types, caller}
 	}
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.Collection.Name}, caller)},
@@ -177,13 +177,13 @@ func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error
 	return err
 }
 
-// Only returns the single resource of a type, such as settings; nil if it does not exist.
-func (a *API) Only(tx *store.Tx, typeName string) (schema.Object, error) {
+// FindSingle returns the single resource of a type, such as settings; nil if it does not exist.
+func (a *API) FindSingle(tx *store.Tx, typeName string) (schema.Object, error) {
 	t := a.types[typeName]
 	if t == nil {
 		return nil, nil
 	}
-	row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(t.Collection),
+	row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection(t.Collection),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: typeName}}})
 	if row == nil || err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	}
 	r, err := tx.GetShown(id)
 	if err != nil {
-		return nil, store.Problem(err, "resource %d does not exist%s", id, within(c))
+		return nil, store.Problem(err, "resource %d does not exist%s", id, phraseBelow(c))
 	}
 	if c == nil && a.byName[r.Collection].Hidden {
 		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist", id)
@@ -235,18 +235,18 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 			return nil, err
 		}
 		if n == 0 {
-			return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
+			return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, phraseBelow(c))
 		}
 	}
 	if c != nil && r.Collection != c.Name && a.byName[r.Collection].Hidden { // hidden resources are not mentioned elsewhere
-		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
+		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, phraseBelow(c))
 	}
 	if c != nil && r.Collection != c.Name {
 		where := "in " + a.byName[r.Collection].Path()
 		if a.byName[r.Collection].Inner {
 			where = fmt.Sprintf("below %d", r.Parent)
 		}
-		p := problem.NotFound("resource %d does not exist%s: it is %s", id, within(c), where)
+		p := problem.NotFound("resource %d does not exist%s: it is %s", id, phraseBelow(c), where)
 		p.Code = "WrongResourceCollection"
 		return nil, p
 	}
@@ -257,7 +257,7 @@ func hasID(id int64) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: id}
 }
 
-func within(c *Collection) string {
+func phraseBelow(c *Collection) string {
 	if c == nil {
 		return ""
 	}
@@ -271,12 +271,12 @@ func (a *API) FindIn(tx *store.Tx, c *Collection, id int64) (*store.Resource, er
 
 // findIn is FindIn with an additional condition; nil adds none.
 func (a *API) findIn(tx *store.Tx, c *Collection, id int64, by store.Expr) (found *store.Resource, err error) {
-	err = tx.List(store.Query{From: c.From, Where: narrowed(hasID(id), by), Limit: 1}, func(r *store.Resource) error {
+	err = tx.List(store.Query{From: c.From, Where: conjoin(hasID(id), by), Limit: 1}, func(r *store.Resource) error {
 		found = r.Clone()
 		return nil
 	})
 	if err == nil && found == nil {
-		err = store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
+		err = store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, phraseBelow(c))
 	}
 	return found, err
 }

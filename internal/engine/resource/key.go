@@ -44,10 +44,10 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 		where = append(where, compare(store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, "eq", configuration))
 	}
 	by := c.KeyField()
-	rows, err := tx.Some(append(where, key), 2)
+	rows, err := tx.ListSome(append(where, key), 2)
 	if err == nil && len(rows) == 0 && c.hasCodeKey() {
 		by = "name"
-		rows, err = tx.Some(append(where, compare(nameColumn, "eq", text)), 2)
+		rows, err = tx.ListSome(append(where, compare(nameColumn, "eq", text)), 2)
 	}
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 	if key == nil {
 		return nil, notFoundInlined(field, "%q is not a valid %s for %s", text, c.KeyField(), c.Name)
 	}
-	rows, err := tx.Some(store.All{q.Where, key}, maxNamedAlike)
+	rows, err := tx.ListSome(store.All{q.Where, key}, maxNamedAlike)
 	if err != nil {
 		return nil, err
 	}

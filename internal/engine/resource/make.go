@@ -20,14 +20,14 @@ func (a *API) ScopeOf(t Target, creates bool, c *Change) store.Scope {
 	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Make != nil) {
 		return store.Scope{}
 	}
-	return store.Within(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))
+	return store.ConfigurationScope(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))
 }
 
 // staysLocal reports whether a POST sets only fields and options that reach no further than the direct children of its parent.
 func (a *API) staysLocal(t Target, c *Change) bool {
 	for _, kind := range a.PostTypes(t.Sub) {
 		for _, f := range kind.Fields {
-			if _, given := c.Sent[f.Name]; given && f.Elsewhere() {
+			if _, given := c.Sent[f.Name]; given && f.AffectsOthers() {
 				return false
 			}
 		}
@@ -52,9 +52,9 @@ func (a *API) TargetTypes(t Target) []*schema.Type {
 	return t.Collection.Types
 }
 
-// MakeIn creates a resource in a collection or below a parent.
-func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
-	types := a.TypesMadeIn(at)
+// CreateIn creates a resource in a collection or below a parent.
+func (a *API) CreateIn(c *Change, at Target) (*store.Resource, error) {
+	types := a.ListCreatableTypes(at)
 	var parent *store.Resource
 	if at.Sub != nil {
 		var err error
@@ -89,8 +89,8 @@ func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 	return c.Create(t, o)
 }
 
-// TypesMadeIn returns the types that POST to the target creates.
-func (a *API) TypesMadeIn(t Target) []*schema.Type {
+// ListCreatableTypes returns the types that POST to the target creates.
+func (a *API) ListCreatableTypes(t Target) []*schema.Type {
 	if t.Sub != nil {
 		return a.PostTypes(t.Sub)
 	}
@@ -234,7 +234,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 	}
 	// Fields that can be set only on creation are ignored. They are reported if the request has another value.
 	for _, f := range t.Fields {
-		if raw, ok := c.Sent[f.Name]; ok && f.CreateOnly && t.Differs(fresh, f, raw) && !slices.Contains(c.Ignored, f.Name) {
+		if raw, ok := c.Sent[f.Name]; ok && f.CreateOnly && t.DiffersFrom(fresh, f, raw) && !slices.Contains(c.Ignored, f.Name) {
 			c.Ignored = append(c.Ignored, f.Name)
 		}
 	}

@@ -56,12 +56,12 @@ func (c *Collection) KeyOf(row *store.Resource) string {
 	return row.Name
 }
 
-// maxUnmarked is the maximum number of resources without a tag that Unmarked lists.
+// maxUnmarked is the maximum number of resources without a tag that ListUnmarked lists.
 const maxUnmarked = 10
 
-// Unmarked lists the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would
+// ListUnmarked lists the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would
 // delete them as well. It returns an empty text if there are none.
-func (a *API) Unmarked(c *Change, row, tag *store.Resource) (text string, err error) {
+func (a *API) ListUnmarked(c *Change, row, tag *store.Resource) (text string, err error) {
 	var ids []int64
 	if err := c.Tx.Each(func(scan func(...any) error) error {
 		ids = append(ids, 0)

@@ -54,7 +54,7 @@ func (r *Registry) Layout() *store.Layout {
 		}
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
-				i := store.Index{Collection: c.Name, Field: f.Name}
+				i := store.Index{Collection: c.Name, Field: f.Name, Number: f.Kind == schema.Integer}
 				if f.Indexed && c.From == "" && !slices.Contains(l.Indexes, i) {
 					l.Indexes = append(l.Indexes, i)
 				}
@@ -120,8 +120,8 @@ func (r *Registry) merged() (all []*Collection) {
 	return all
 }
 
-// Having returns the names of the collections that satisfy the condition holds, sorted.
-func (r *Registry) Having(holds func(*Collection) bool) (names []string) {
+// SelectCollections returns the names of the collections that satisfy the condition holds, sorted.
+func (r *Registry) SelectCollections(holds func(*Collection) bool) (names []string) {
 	for _, c := range r.merged() {
 		if holds(c) {
 			names = append(names, c.Name)
@@ -184,8 +184,8 @@ type Demand interface {
 	Ask(tx *store.Tx, a *API, collection, comment string) error
 }
 
-// Demand declares the check of every change.
-func (r *Registry) Demand(d Demand) { r.demand = d }
+// DeclareCheck declares the check of every change.
+func (r *Registry) DeclareCheck(d Demand) { r.demand = d }
 
 // Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
 func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) {
@@ -262,8 +262,8 @@ type JoinedSub struct {
 	Remove func(c *Change, above *store.Resource, item int64) error
 }
 
-// Joined declares a joined subcollection.
-func (r *Registry) Joined(s JoinedSub) { r.joined = append(r.joined, s) }
+// DeclareJoined declares a joined subcollection.
+func (r *Registry) DeclareJoined(s JoinedSub) { r.joined = append(r.joined, s) }
 
 // FurtherSub is a subcollection that resources do not link to, because it is published only elsewhere. It lists resources that are
 // created below a resource, or that refer to it.
@@ -276,8 +276,8 @@ type FurtherSub struct {
 	Field string
 }
 
-// Further declares a subcollection that resources do not link to.
-func (r *Registry) Further(s FurtherSub) { r.further = append(r.further, s) }
+// DeclareUnlinked declares a subcollection that resources do not link to.
+func (r *Registry) DeclareUnlinked(s FurtherSub) { r.further = append(r.further, s) }
 
 // Computed declares a computed subcollection.
 func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) }

@@ -56,7 +56,7 @@ func TestRelations(t *testing.T) {
 func TestDeclaredTwice(t *testing.T) {
 	for want, declare := range map[string]func(r *resource.Registry){
 		"the collection books is declared twice": func(r *resource.Registry) { r.Collection(resource.Collection{Name: "books", Hidden: true}) },
-		"the type book is declared twice":        toys.DeclareBookAgain,
+		"the type book is declared twice":        toys.RedeclareBook,
 		"<nil>": func(r *resource.Registry) {
 			r.Collection(resource.Collection{Name: "books",
 				Parents: []string{""}})

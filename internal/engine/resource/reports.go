@@ -99,7 +99,7 @@ type Counts struct {
 	// Name is the last part of the path; Summary is a sentence about the counted objects.
 	Name, Summary string
 	// Children is the subcollection whose resources are exactly the counted ones, and Field their field that always has one of the keys.
-	// Lists of it use the numbers. Empty: the numbers count other resources, too.
+	// Lists of it use the numbers. Empty: the numbers also count other resources.
 	Children, Field string
 	// Of returns the numbers of one resource. Zeros may be omitted.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)

@@ -77,8 +77,8 @@ func (o Option[T]) Refuse(format string, args ...any) error {
 	return invalidHeader(o.header.Name, format, args...)
 }
 
-// For returns the header of the option for some methods and types, to be registered; without types, for all types of the collection.
-func (o Option[T]) For(methods []string, types ...string) RequestHeader {
+// Header returns the header of the option for some methods and types, to be registered; without types, for all types of the collection.
+func (o Option[T]) Header(methods []string, types ...string) RequestHeader {
 	h := o.header
 	h.Methods, h.Types = methods, types
 	return h
@@ -90,21 +90,21 @@ func (h RequestHeader) ReachingOut() RequestHeader {
 	return h
 }
 
-// In returns the value of the option in a request; the zero value if it is not set.
-func (o Option[T]) In(options Options) T {
-	value, _ := o.Given(options)
+// Value returns the value of the option in a request; the zero value if it is not set.
+func (o Option[T]) Value(options Options) T {
+	value, _ := o.Lookup(options)
 	return value
 }
 
-// Given returns the value of the option in a request, and whether it is set.
-func (o Option[T]) Given(options Options) (value T, given bool) {
+// Lookup returns the value of the option in a request, and whether it is set.
+func (o Option[T]) Lookup(options Options) (value T, given bool) {
 	value, given = options.values[o.header.Name].(T)
 	return value, given
 }
 
 // Set returns options with this one set.
 func (o Option[T]) Set(options Options, value T) Options {
-	return options.with(o.header.Name, value)
+	return options.addOption(o.header.Name, value)
 }
 
 // Options are the options of a request; the zero value has none. They are immutable.
@@ -122,11 +122,11 @@ func (h RequestHeader) Read(o Options, text string) (Options, error) {
 	if err != nil {
 		return o, err
 	}
-	return o.with(h.Name, value), nil
+	return o.addOption(h.Name, value), nil
 }
 
-// with returns a copy of the options with one more.
-func (o Options) with(name string, value any) Options {
+// addOption returns a copy of the options with one more.
+func (o Options) addOption(name string, value any) Options {
 	values := maps.Clone(o.values)
 	if values == nil {
 		values = map[string]any{}

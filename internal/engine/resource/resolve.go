@@ -17,7 +17,7 @@ import (
 // checkSentReferences refuses references to resources that do not exist and to resources that the caller does not see, with the same
 // message, before any rule reads the targets. Callers that see everything get the messages of the rules.
 func (c *Change) checkSentReferences() error {
-	if !c.Requested() || !c.Caller.Limited() {
+	if !c.IsRequested() || !c.Caller.Limited() {
 		return nil
 	}
 	v := reflect.ValueOf(c.New).Elem()
@@ -62,7 +62,7 @@ func (c *Change) checkSentReferences() error {
 func (c *Change) resolve() error {
 	v := reflect.ValueOf(c.New).Elem()
 	for _, f := range c.Type.Fields {
-		if f.Column != "" || !c.Given[f.Name] && !c.Creates() {
+		if f.Column != "" || !c.Given[f.Name] && !c.IsCreation() {
 			continue
 		}
 		switch f.Kind {
@@ -98,7 +98,7 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	if err != nil {
 		return err
 	}
-	if c.Requested() && c.Given[f.Name] { // targets that a rule has set were not requested
+	if c.IsRequested() && c.Given[f.Name] { // targets that a rule has set were not requested
 		switch seen, err := c.Sees(head); {
 		case err != nil:
 			return err

@@ -103,8 +103,8 @@ func (g Guard) ordinary() bool {
 
 // Rights are the rights of a user who is not an administrator (authz.Rights).
 type Rights interface {
-	// Everything reports whether the user sees all resources, including future ones.
-	Everything() bool
+	// SeesEverything reports whether the user sees all resources, including future ones.
+	SeesEverything() bool
 	// Sees reports which of the given resources the user sees, by id. The visibility of all of them depends on their place.
 	Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error)
 	// SeesParent returns true if the parent of a visible resource is certainly visible; false means that it has to be checked.
@@ -153,8 +153,8 @@ func (a *API) visibilityBy(caller Caller, on Subject) store.Expr {
 	return seen
 }
 
-// narrowed returns the conjunction of two conditions; by may be nil.
-func narrowed(where, by store.Expr) store.Expr {
+// conjoin returns the conjunction of two conditions; by may be nil.
+func conjoin(where, by store.Expr) store.Expr {
 	if by == nil {
 		return where
 	}

@@ -93,7 +93,7 @@ func (s *Search) find(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Reso
 	if s.isFull() {
 		return nil, nil
 	}
-	rows, err := tx.Some(append(store.All{s.API.visible(s.Caller)}, where...), s.Limit+1)
+	rows, err := tx.ListSome(append(store.All{s.API.visible(s.Caller)}, where...), s.Limit+1)
 	s.add(m, rows)
 	return rows, err
 }
@@ -206,7 +206,7 @@ func (s *Search) findAround(tx *store.Tx) error {
 	}
 	r := spans[0]
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...), store.Around{Low: low, High: high}},
+	rows, err := tx.ListSome(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...), store.Around{Low: low, High: high}},
 		maxAround)
 	if err != nil {
 		return err
@@ -323,10 +323,10 @@ func (s *Search) findPrefixes(tx *store.Tx) error {
 	return err
 }
 
-// Anywhere finds resources with the text in one of their texts, in upper or lower case, if there is room for more hits. It does nothing
+// FindText finds resources with the text in one of their texts, in upper or lower case, if there is room for more hits. It does nothing
 // if the text, such as an address, has already identified one resource. If there are very many results, it finds some of them; the best
 // matches come first.
-func (s *Search) Anywhere(tx *store.Tx) error {
+func (s *Search) FindText(tx *store.Tx) error {
 	s.Complete = true
 	switch {
 	case s.More || len(s.Hits) == s.Limit:
@@ -349,7 +349,7 @@ func (s *Search) findContaining(tx *store.Tx, text string) error {
 	const ranked = 10 // candidates for each hit within the limit
 	found, n := map[Match][]*store.Resource{}, 0
 	whole, err := tx.HavingText(text, func(ids []int64) (enough bool, err error) {
-		rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.IDs(ids)}, len(ids))
+		rows, err := tx.ListSome(store.All{s.API.visible(s.Caller), store.IDs(ids)}, len(ids))
 		if err != nil {
 			return false, err
 		}

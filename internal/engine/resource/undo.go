@@ -32,7 +32,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if err != nil {
 		return err
 	}
-	if noted, err := c.Tx.Noted(transaction); err != nil || noted {
+	if noted, err := c.Tx.IsNoted(transaction); err != nil || noted {
 		return cmp.Or(err, cannotUndo("transaction %d did not change a resource; reverse its effect by hand", transaction))
 	}
 	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // the transaction may be kept in part
@@ -144,7 +144,7 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	force bool) (*store.Resource, error) {
 	shown := shownOf(u)
 	t := c.API.types[shown.Type]
-	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
+	if t == nil || !c.API.CollectionOf(t).IsUndoable() && !c.isUndoneWithResource(t, u, whole) {
 		return nil, cannotUndo("changes of %s (%d) cannot be undone", described(shown), shown.ID)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
@@ -188,7 +188,7 @@ func (c *Change) isUndoneWithResource(t *schema.Type, u undone, whole map[int64]
 	return whole[right.Ref("resource")]
 }
 
-// equalRows reports whether a resource equals the state in which a transaction left it. Later transactions may have changed it if their
+// equalRows reports whether a resource equals its state after a transaction. Later transactions may have changed it if their
 // changes were undone.
 func equalRows(now, after *store.Resource) bool {
 	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||
@@ -245,7 +245,7 @@ const releaseAtOnce = 500
 
 // checkRemoved checks that no resource needs one that does not exist any more.
 func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
-	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(removed)))
+	needs, needed, below, err := c.Tx.FindDependent(slices.Sorted(maps.Keys(removed)))
 	if err != nil || needs == 0 {
 		return err
 	}

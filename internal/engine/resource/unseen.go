@@ -13,7 +13,7 @@ import (
 // it cannot have meant to remove them. A single reference stays if the request has null, which the caller was shown; another value
 // replaces it.
 func (c *Change) keepHidden() error {
-	if !c.Requested() || !c.Caller.Limited() || c.Row == nil {
+	if !c.IsRequested() || !c.Caller.Limited() || c.Row == nil {
 		return nil
 	}
 	v := reflect.ValueOf(c.New).Elem()

@@ -33,7 +33,7 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	if err := tx.Verify(v.fault); err != nil {
 		return nil, err
 	}
-	if err := tx.Shielded(v.checkAll); store.IsDamage(err) {
+	if err := tx.RunShielded(v.checkAll); store.IsDamage(err) {
 		v.fault("resources after damaged data were not checked: %v", err)
 	} else if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 	if err := v.tx.Heads(slices.Compact(above), v.heads); err != nil {
 		return err
 	}
-	references, err := v.tx.Linked(ids)
+	references, err := v.tx.ListReferences(ids)
 	if err != nil {
 		return err
 	}

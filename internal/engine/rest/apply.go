@@ -128,7 +128,7 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 // apply serves POST /apply.
 func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
-	if err := a.only(w, r, everything, caller, http.MethodPost); err != nil || r.Method == http.MethodOptions {
+	if err := a.allowOnly(w, r, everything, caller, http.MethodPost); err != nil || r.Method == http.MethodOptions {
 		return err
 	}
 	rq := &request{Request: r, caller: caller}

@@ -170,7 +170,7 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	if err != nil {
 		return err
 	}
-	unmarked, err := d.Unmarked(c, row, d.tag)
+	unmarked, err := d.ListUnmarked(c, row, d.tag)
 	if err != nil {
 		return err
 	}

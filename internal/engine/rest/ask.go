@@ -127,7 +127,7 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 		return err
 	}
 	tx.EndTrial()
-	if err := tx.Refused(); err != nil {
+	if err := tx.CheckFollowers(); err != nil {
 		return err
 	}
 	if rq.Method == http.MethodPost && t.depends == 0 {

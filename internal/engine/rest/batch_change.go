@@ -95,7 +95,7 @@ func atPosition(at string, err error) error {
 	for i, field := range p.Fields {
 		short.Fields[i] = schema.Cut(field, maxIgnoredName)
 	}
-	return problem.At(at, &short)
+	return problem.AddPlace(at, &short)
 }
 
 // partOf reads a change of a batch. earlier reports whether ref is the index of an earlier change that creates a resource.

@@ -36,7 +36,7 @@ type following struct {
 	parent      int64
 }
 
-func (f *following) wants(c fedChange) bool {
+func (f *following) wantsChange(c fedChange) bool {
 	return (len(f.collections) == 0 || slices.Contains(f.collections, c.collection)) &&
 		(f.parent == 0 || slices.Contains(c.parents[:], f.parent))
 }
@@ -45,7 +45,7 @@ func (f *following) wants(c fedChange) bool {
 // its changes, each as an event "change", then an event "transaction". The id of that event is the position to continue from.
 func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
-	if err := a.only(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
+	if err := a.allowOnly(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
 		return err
 	}
 	if err := a.maySeeChanges(caller); err != nil {
@@ -98,9 +98,9 @@ func (a *Server) WaitForFollowers(ctx context.Context) error {
 // Followers returns the number of open change feeds.
 func (a *Server) Followers() int { return len(a.followers) }
 
-// everything reports whether the client wants all changes. It then also gets transactions without a change of a resource, such as those
+// wantsAll reports whether the client wants all changes. It then also gets transactions without a change of a resource, such as those
 // of the fleet.
-func (f following) everything() bool { return len(f.collections) == 0 && f.parent == 0 }
+func (f following) wantsAll() bool { return len(f.collections) == 0 && f.parent == 0 }
 
 // maySeeChanges returns an error if the caller may not see the exact changes in the history.
 func (a *Server) maySeeChanges(caller resource.Caller) error {
@@ -132,7 +132,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	}
 	for _, text := range query["collection"] {
 		for name := range strings.SplitSeq(text, ",") {
-			if c := a.Collection(name); c == nil || !c.Logged() {
+			if c := a.Collection(name); c == nil || !c.IsLogged() {
 				return f, problem.Query("collection", "%q is not a collection with a history", name)
 			}
 			f.collections = append(f.collections, name)
@@ -157,11 +157,11 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	if err == nil { // before anything is sent, so that the request can still be refused
 		_, err = a.Store.Feed(r.Context(), f.after, 1)
 	}
-	return f, goneProblem(err)
+	return f, prunedProblem(err)
 }
 
-// goneProblem returns a 410 problem if a position cannot be followed any more.
-func goneProblem(err error) error {
+// prunedProblem returns a 410 problem if a position cannot be followed any more.
+func prunedProblem(err error) error {
 	if errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrForeignPosition) {
 		return problem.New(http.StatusGone, "PositionGone", "after: %v", err)
 	}
@@ -332,7 +332,7 @@ func (s *feedSender) heartbeat() error {
 
 // sendError sends the reason for the end of the feed.
 func (s *feedSender) sendError(err error) {
-	p, ok := problem.As(goneProblem(err))
+	p, ok := problem.As(prunedProblem(err))
 	if !ok {
 		return // the connection is closed, and the client reconnects
 	}
@@ -343,9 +343,9 @@ func (s *feedSender) sendError(err error) {
 
 // writeEntry writes the selected changes of a transaction and, if there are any, the transaction.
 func (s *feedSender) writeEntry(out *bytes.Buffer, e store.Entry) error {
-	sent := e.Noted() && s.everything()
+	sent := e.IsNoted() && s.wantsAll()
 	add := func(c fedChange) error {
-		if !s.wants(c) {
+		if !s.wantsChange(c) {
 			return nil
 		}
 		sent = true

@@ -66,7 +66,7 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 			return err
 		}
 		tx.EndTrial()
-		if err := tx.Refused(); err != nil {
+		if err := tx.CheckFollowers(); err != nil {
 			return err
 		}
 		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
@@ -223,7 +223,7 @@ func (a *Server) firstDeleted(rq *request) (tally store.Tally, list []json.RawMe
 			return err
 		}
 		tx.EndTrial()
-		if err := tx.Refused(); err != nil {
+		if err := tx.CheckFollowers(); err != nil {
 			return err
 		}
 		if tally, err = tx.Tally(); err == nil {

@@ -156,7 +156,7 @@ func TestRuleOfAnotherPackage(t *testing.T) {
 			if h.Name == "forbidden" {
 				return problem.Conflict("Forbidden", "name: %q is not lent", h.Name)
 			}
-			seen = append(seen, fmt.Sprint(h.Name, " ", c.Creates()))
+			seen = append(seen, fmt.Sprint(h.Name, " ", c.IsCreation()))
 			return nil
 		}})
 	})

@@ -85,8 +85,8 @@ func (a *Server) refuses(r *http.Request, t resource.Target, caller resource.Cal
 	return err
 }
 
-// only refuses requests that the caller has no right to, and requests with other methods than these; it answers OPTIONS.
-func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, methods ...string) error {
+// allowOnly refuses requests that the caller has no right to, and requests with other methods than these; it answers OPTIONS.
+func (a *Server) allowOnly(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, methods ...string) error {
 	if err := a.refuses(r, t, caller, resource.ActionSee); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *Server) findReport(path string) (
 func (a *Server) parseReportRequest(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, known ...string) (
 	form media, query url.Values, err error,
 ) {
-	if err = a.only(w, r, t, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
+	if err = a.allowOnly(w, r, t, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
 		return form, nil, err
 	}
 	if form, err = negotiate(r.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
@@ -168,8 +168,9 @@ func notImplemented(path string) error {
 		"%s is part of the published API, but is not implemented in this release; see docs/status.md", path)
 }
 
-// elsewhere returns a hint for a wrong path: the collections that have a subcollection with the last name in the path, or an empty text.
-func (a *Server) elsewhere(parts []string) string {
+// suggestParents returns a hint for a wrong path: the collections that have a subcollection with the last name in the path, or an empty
+// text.
+func (a *Server) suggestParents(parts []string) string {
 	if len(parts) != 3 {
 		return ""
 	}
@@ -250,7 +251,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 
 // notFoundProblem returns a 404 problem for the path of a request. parts are the elements of the path below the base.
 func (a *Server) notFoundProblem(r *http.Request, parts []string) error {
-	return problem.New(http.StatusNotFound, "ResourceNotFound", "%s does not exist%s", r.URL.Path, a.elsewhere(parts))
+	return problem.New(http.StatusNotFound, "ResourceNotFound", "%s does not exist%s", r.URL.Path, a.suggestParents(parts))
 }
 
 // notServed returns a 501 problem for a published path that is not implemented, and a 404 problem for other paths.

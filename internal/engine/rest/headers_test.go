@@ -16,10 +16,10 @@ func TestRequestOptions(t *testing.T) {
 	gently, order, from := resource.Flag("x-gently", "Gently."), resource.Choice("x-order", "In which order.", "UP", "DOWN"),
 		resource.Number("x-from", "Where from.")
 	r := toys.Registry()
-	r.Collection(resource.Collection{Name: "shelves", Options: []resource.RequestHeader{gently.For(resource.Writing),
-		order.For(resource.Creating, "shelf")}})
-	r.Collection(resource.Collection{Name: "books", Options: []resource.RequestHeader{gently.For(resource.Creating, "book"),
-		from.For(resource.Changing)}})
+	r.Collection(resource.Collection{Name: "shelves", Options: []resource.RequestHeader{gently.Header(resource.Writing),
+		order.Header(resource.Creating, "shelf")}})
+	r.Collection(resource.Collection{Name: "books", Options: []resource.RequestHeader{gently.Header(resource.Creating, "book"),
+		from.Header(resource.Changing)}})
 	a := New(resource.NewAPI(nil, r), Settings{Base: "/toys", MaxLimit: 10})
 	read := func(headers ...string) (resource.Options, error) {
 		rq := &http.Request{Header: http.Header{}}
@@ -30,17 +30,17 @@ func TestRequestOptions(t *testing.T) {
 		return a.readOptions(rq)
 	}
 	o, err := read("x-gently=TRUE", "x-order=down", "x-from=100007")
-	if err != nil || !gently.In(o) || order.In(o) != "DOWN" || from.In(o) != 100007 {
-		t.Errorf("%v %q %d, %v", gently.In(o), order.In(o), from.In(o), err)
+	if err != nil || !gently.Value(o) || order.Value(o) != "DOWN" || from.Value(o) != 100007 {
+		t.Errorf("%v %q %d, %v", gently.Value(o), order.Value(o), from.Value(o), err)
 	}
 	o, err = read("x-gently=false")
-	if said, given := gently.Given(o); said || !given || order.In(o) != "" || err != nil {
-		t.Errorf("%v %v %q, %v", said, given, order.In(o), err)
+	if said, given := gently.Lookup(o); said || !given || order.Value(o) != "" || err != nil {
+		t.Errorf("%v %v %q, %v", said, given, order.Value(o), err)
 	}
-	if _, given := gently.Given(resource.Options{}); given {
+	if _, given := gently.Lookup(resource.Options{}); given {
 		t.Error("nothing was asked, and something is given")
 	}
-	if set := gently.Set(o, true); !gently.In(set) || gently.In(o) {
+	if set := gently.Set(o, true); !gently.Value(set) || gently.Value(o) {
 		t.Error("setting an option changes another's options, or nothing")
 	}
 	for text, want := range map[string]string{"x-gently=maybe": `x-gently: must be one of true, false, not "maybe"`,

@@ -56,7 +56,7 @@ func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
 		cells[m.Name] = m.Raw
 	}
 	b = append(b, "<tr><td>"...)
-	if link := href(cells["_links"], "self"); h.below(link) {
+	if link := href(cells["_links"], "self"); h.isBelow(link) {
 		b = append(b, anchor(link, string(cells["id"]))...)
 	} else {
 		b = append(b, html.EscapeString(string(cells["id"]))...)
@@ -126,7 +126,7 @@ func (h htmlRows) writeResource(b []byte, object []byte) ([]byte, error) {
 				return nil, err
 			}
 			for _, l := range links {
-				if link := href(m.Raw, l.Name); h.below(link) {
+				if link := href(m.Raw, l.Name); h.isBelow(link) {
 					b = append(b, anchor(link, l.Name)...)
 					b = append(b, ' ')
 				}
@@ -162,8 +162,8 @@ func href(links json.RawMessage, name string) string {
 	return all[name].Href
 }
 
-// below reports whether a link is a path below the base.
-func (h htmlRows) below(link string) bool {
+// isBelow reports whether a link is a path below the base.
+func (h htmlRows) isBelow(link string) bool {
 	return link == h.base || strings.HasPrefix(link, h.base+"/")
 }
 
@@ -183,7 +183,7 @@ func (h htmlRows) value(kind, member string, raw json.RawMessage) string {
 		if words == "" {
 			words = ref.Type + " " + ref.ID.String()
 		}
-		if link := href(ref.Links, "self"); h.below(link) {
+		if link := href(ref.Links, "self"); h.isBelow(link) {
 			return anchor(link, words)
 		}
 	}

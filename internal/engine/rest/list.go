@@ -45,7 +45,7 @@ func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller
 	}
 	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
 	if p.after != nil {
-		if !p.query.Takes(*p.after) {
+		if !p.query.CanContain(*p.after) {
 			return p, invalidPlace()
 		}
 		p.query.After, p.query.Offset = p.after, 0
@@ -68,7 +68,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 	}
 	defer done()
 	spool := newSpool(&a.backlog, &share.spooled, a.Log)
-	l := &lister{w: w, buf: piece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	l := &lister{w: w, buf: newPiece(), spool: spool, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", p.media.contentType())
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)

@@ -36,7 +36,7 @@ func (l *lister) flush() error {
 	}
 	kept, err := l.spool.put(l.buf)
 	if kept {
-		l.buf = piece()
+		l.buf = newPiece()
 	}
 	l.buf = l.buf[:0]
 	return err
@@ -45,8 +45,8 @@ func (l *lister) flush() error {
 // pieces are reusable buffers, for piece and recycle.
 var pieces = sync.Pool{New: func() any { return make([]byte, 0, flushAt+flushAt/4) }}
 
-// piece returns an empty buffer.
-func piece() []byte {
+// newPiece returns an empty buffer.
+func newPiece() []byte {
 	b, _ := pieces.Get().([]byte)
 	return b[:0]
 }
@@ -60,7 +60,7 @@ func recycle(b []byte) {
 
 // send sends pieces until there are no more, or one cannot be sent.
 func (l *lister) send() {
-	spare := piece()
+	spare := newPiece()
 	defer recycle(spare)
 	sent := int64(0)
 	for {

@@ -51,7 +51,7 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	if err := a.longRead(r.Context(), caller, false, func(tx *store.Tx) error {
 		row, err := a.locateFullyVisible(tx, t, caller)
 		if err == nil {
-			err = within(row, part)
+			err = checkOverlap(row, part)
 		}
 		if err == nil {
 			m, err = t.Collection.Map(tx, row, part, int(cells))
@@ -77,8 +77,8 @@ func partOf(query url.Values) (part netip.Prefix, err error) {
 	return part, nil
 }
 
-// within refuses a prefix that does not overlap the resource.
-func within(row *store.Resource, part netip.Prefix) error {
+// checkOverlap refuses a prefix that does not overlap the resource.
+func checkOverlap(row *store.Resource, part netip.Prefix) error {
 	if !part.IsValid() {
 		return nil
 	}

@@ -383,13 +383,13 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	p := rd.api.plans[c.Name]
 	if r.ID == 0 {
 		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"}`...)
-		if above := rd.above(r, c, p); above != "" {
+		if above := rd.parentPath(r, c, p); above != "" {
 			b = append(strconv.AppendInt(append(b, `,"up":{"href":"`+above...), r.Parent, 10), `"}`...)
 		}
 		return append(b, '}')
 	}
 	if c.Inner {
-		above := rd.above(r, c, p) + strconv.FormatInt(r.Parent, 10)
+		above := rd.parentPath(r, c, p) + strconv.FormatInt(r.Parent, 10)
 		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.PathBelow()+"/"+strconv.FormatInt(r.ID,
 			10)+`"},"collection":{"href":"`+above+"/"+c.PathBelow()+`"},"up":{"href":"`+above+`"}}`...)
 	}
@@ -398,7 +398,7 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	b = append(b, p.self[0]...)
 	b = append(b, id...)
 	b = append(b, p.self[1]...)
-	if above := rd.above(r, c, p); above != "" {
+	if above := rd.parentPath(r, c, p); above != "" {
 		b = append(b, `,"up":{"href":"`...)
 		b = append(b, above...)
 		b = strconv.AppendInt(b, r.Parent, 10)
@@ -411,8 +411,8 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	return append(b, p.last...)
 }
 
-// above returns the path in front of the parent's id. It is empty without a visible parent.
-func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
+// parentPath returns the path in front of the parent's id. It is empty without a visible parent.
+func (rd *renderer) parentPath(r *store.Resource, c *resource.Collection, p *plan) string {
 	switch {
 	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp, rd.hidden[r.Parent]:
 		return ""

@@ -30,7 +30,7 @@ const (
 // search serves the search for a text; the best matches come first.
 func (a *Server) search(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
-	if err := a.only(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
+	if err := a.allowOnly(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
 		return err
 	}
 	form, err := negotiate(r.Header.Values("Accept"), []media{asHAL, asJSON})
@@ -67,7 +67,7 @@ func (a *Server) find(ctx context.Context, caller resource.Caller, found *resour
 			exact = true
 		}
 		timer := time.AfterFunc(searchTime, end)
-		err := found.Anywhere(tx)
+		err := found.FindText(tx)
 		timer.Stop()
 		if err != nil {
 			return err

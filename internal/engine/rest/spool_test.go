@@ -61,8 +61,8 @@ func TestSpoolInMemory(t *testing.T) {
 	}
 }
 
-// TestSpoolGoesOn checks that a list without room in files waits, and continues when its client has read some data.
-func TestSpoolGoesOn(t *testing.T) {
+// TestFullSpoolResumes checks that a list without room in files waits, and continues when its client has read some data.
+func TestFullSpoolResumes(t *testing.T) {
 	var all backlog
 	var own atomic.Int64
 	own.Store(maxOwnFiles - 1) // room for one byte more

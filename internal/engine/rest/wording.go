@@ -30,7 +30,7 @@ func (a *Server) FeedEntry(ctx context.Context, e store.Entry, collections []str
 	var changes []byte
 	n := 0
 	add := func(c fedChange) error {
-		if !f.wants(c) {
+		if !f.wantsChange(c) {
 			return nil
 		}
 		if n++; n > limit {
@@ -43,7 +43,7 @@ func (a *Server) FeedEntry(ctx context.Context, e store.Entry, collections []str
 		return nil
 	}
 	w, err := a.eachChange(ctx, e, add)
-	if err != nil && !errors.Is(err, errEnoughChanges) || n == 0 && !(e.Noted() && f.everything()) {
+	if err != nil && !errors.Is(err, errEnoughChanges) || n == 0 && !(e.IsNoted() && f.wantsAll()) {
 		return nil, err
 	}
 	text := schema.AppendString([]byte(`{"position":`), w.position)
@@ -156,7 +156,7 @@ func (a *Server) encodeChanges(tx *store.Tx, e store.Entry, after int64, w *chan
 	q := a.SubQuery(a.History.Sub(operationsName), e.ID, resource.Caller{Administrator: true})
 	q.Where = store.All{q.Where, store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "gt", Value: after}}
 	q.Limit = batch
-	if err := tx.Whole(e); err != nil {
+	if err := tx.CheckComplete(e); err != nil {
 		return err
 	}
 	var rows []*store.Resource

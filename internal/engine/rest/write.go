@@ -413,7 +413,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	case rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking):
 		row, err = a.Link(c, rq.Target)
 	default:
-		row, err = a.MakeIn(c, rq.Target)
+		row, err = a.CreateIn(c, rq.Target)
 	}
 	if err != nil {
 		return answer{}, err

@@ -123,8 +123,8 @@ func cellText(text string) string {
 	return text
 }
 
-// Whole reports whether the column is a whole member, not a part of one.
-func (c *Column) Whole() bool { return len(c.path) == 1 }
+// IsWhole reports whether the column is a whole member, not a part of one.
+func (c *Column) IsWhole() bool { return len(c.path) == 1 }
 
 // TableRow is a row of a table, as the members of a resource of a type.
 type TableRow struct {
@@ -148,7 +148,7 @@ type node struct {
 func (r *TableRow) Put(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
 	value := c.cellValue(f, strings.TrimSpace(text))
-	if f != nil && f.Kind == References && c.Whole() && value[0] == '"' {
+	if f != nil && f.Kind == References && c.IsWhole() && value[0] == '"' {
 		return fmt.Errorf("%s: is a list of references; name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
 	top := r.tops[c.path[0].name]

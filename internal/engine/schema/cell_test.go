@@ -32,8 +32,8 @@ func FuzzTableRow(f *testing.F) {
 	})
 }
 
-// TestCellsComeBack checks that the cell of a text is read as the same text.
-func TestCellsComeBack(t *testing.T) {
+// TestCellsRoundTrip checks that the cell of a text is read as the same text.
+func TestCellsRoundTrip(t *testing.T) {
 	column := ColumnAt("name")
 	for _, text := range []string{"=1+1", "'=1", "'", "''x", "null", "'null", "a, b", "-5", "x"} {
 		raw, _ := json.Marshal(text)

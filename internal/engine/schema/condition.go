@@ -50,7 +50,7 @@ func (f *Field) Condition(n *Node) (store.Expr, error) {
 		return f.rangeCondition(n)
 	case n.Op == "within":
 		r, err := RangeOf(n, n.Values[0])
-		return within(r, f.StoreField(), f.StoreField()), err
+		return insideRange(r, f.StoreField(), f.StoreField()), err
 	case f.Kind == Address && slices.Contains(textOperators, n.Op): // in the text of the address
 		text := &Field{Kind: Text}
 		return text.CompareWith(n, store.Field{Kind: store.Text, Path: []string{f.Name}, Searched: f.Searched})
@@ -259,8 +259,8 @@ func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	return f.CompareWith(n, at)
 }
 
-// within returns the condition that everything from low to high is in a range.
-func within(r space.Range, low, high store.Field) store.Expr {
+// insideRange returns the condition that everything from low to high is in a range.
+func insideRange(r space.Range, low, high store.Field) store.Expr {
 	from, to := store.AddrKey(r.Low), store.AddrKey(r.High)
 	return store.All{store.Compare{Field: low, Op: "ge", Value: from}, store.Compare{Field: low, Op: "le", Value: to},
 		store.Compare{Field: high, Op: "le", Value: to}}
@@ -290,7 +290,7 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 				return nil, err
 			}
 			if n.Op == "within" {
-				either = append(either, within(r, lowColumn, highColumn))
+				either = append(either, insideRange(r, lowColumn, highColumn))
 			} else {
 				either = append(either, store.Around{Low: store.AddrKey(r.Low), High: store.AddrKey(r.High)})
 			}

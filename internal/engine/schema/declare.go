@@ -82,8 +82,8 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	if n := parseBound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)
 	}
-	if f.Indexed && (f.Kind != Text && f.Kind != Time || f.MaxLength > maxIndexed) {
-		panic(fmt.Sprintf("field %s has an index, but is not a time or a text of at most %d characters", name, maxIndexed))
+	if f.Indexed && (f.Kind != Text && f.Kind != Time && f.Kind != Integer || f.MaxLength > maxIndexed) {
+		panic(fmt.Sprintf("field %s has an index, but is not a time, an integer or a text of at most %d characters", name, maxIndexed))
 	}
 	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
 		panic("field " + name + " is searched, but is not a text in the body")

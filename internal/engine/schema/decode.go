@@ -63,17 +63,17 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 // refuses two values that both differ from it and from each other.
 func (t *Type) chooseValue(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
 	switch {
-	case bytes.Equal(raw, other), !t.Differs(o, f.other, other):
+	case bytes.Equal(raw, other), !t.DiffersFrom(o, f.other, other):
 		return raw, nil
-	case !t.Differs(o, f, raw):
+	case !t.DiffersFrom(o, f, raw):
 		return other, nil
 	}
 	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name,
 		"is another name of %s, which has a different value: give only one of them", f.Name)
 }
 
-// Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.
-func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
+// DiffersFrom reports whether a member has another value than an object's field. Values that cannot be parsed differ.
+func (t *Type) DiffersFrom(o Object, f *Field, raw json.RawMessage) bool {
 	if f.Kind == SecretText && string(raw) == "null" { // every secret is shown as null
 		return false
 	}

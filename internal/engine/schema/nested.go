@@ -61,8 +61,8 @@ func (e nestedError) inField(field string) *problem.Problem {
 	return &p
 }
 
-// At returns an error of a Checker about one of its members.
-func At(member, format string, args ...any) error {
+// MemberError returns an error of a Checker about one of its members.
+func MemberError(member, format string, args ...any) error {
 	return nestedError{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
 }
 
@@ -165,7 +165,7 @@ func (f *Field) checkVariant(s reflect.Value) error {
 			continue
 		}
 		if at := s.FieldByIndex(m.Index); !at.IsZero() && m.Default == "" {
-			return At(m.Name, "is allowed only if %s is %s", by.Name, strings.Join(m.For, " or "))
+			return MemberError(m.Name, "is allowed only if %s is %s", by.Name, strings.Join(m.For, " or "))
 		}
 		s.FieldByIndex(m.Index).SetZero()
 	}

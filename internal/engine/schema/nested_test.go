@@ -35,7 +35,7 @@ type sailor struct {
 
 func (s *sailor) Check() error {
 	if s.Name == "nobody" {
-		return At("name", "is nobody")
+		return MemberError("name", "is nobody")
 	}
 	return nil
 }

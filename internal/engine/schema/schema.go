@@ -372,9 +372,9 @@ func (f *Field) withName(name string) *Field {
 	return &other
 }
 
-// Elsewhere reports whether setting the field may create or change other resources: it links them, or names one by a text, which is then
-// found or created.
-func (f *Field) Elsewhere() bool { return f.Kind == References || f.Identify != "" }
+// AffectsOthers reports whether setting the field may create or change other resources: it links them, or names one by a text, which is
+// then found or created.
+func (f *Field) AffectsOthers() bool { return f.Kind == References || f.Identify != "" }
 
 // oneOf returns the value of a tag, and panics if it is not one of values.
 func oneOf(tag, value string, values ...string) string {

@@ -34,8 +34,8 @@ func (l *Layout) steps(to string) (steps []walkStep) {
 	return steps
 }
 
-// beginAround returns the start of the recursive list of the resources around a span (dialect.around). Its alias a is the list so far.
-func beginAround(scopes string) string {
+// aroundStart returns the start of the recursive list of the resources around a span (dialect.around). Its alias a is the list so far.
+func aroundStart(scopes string) string {
 	return "WITH RECURSIVE around (id, collection) AS (SELECT id, collection FROM resource WHERE " + CollectionIs("", scopes) +
 		" UNION ALL SELECT c.id, c.collection FROM around a"
 }

@@ -172,10 +172,10 @@ func (tx *Tx) RewriteMany(old, updated []*Resource) error {
 	return tx.conn.bulk("change", tableColumns("change"), changes)
 }
 
-// Below returns the resources of a collection directly below a parent whose span overlaps low-high, with their links, in the order of
+// ListBelow returns the resources of a collection directly below a parent whose span overlaps low-high, with their links, in the order of
 // their spans.
-func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resource, error) {
-	found, err := tx.Within(parent, collection, low, high, math.MaxInt)
+func (tx *Tx) ListBelow(parent int64, collection string, low, high []byte) ([]*Resource, error) {
+	found, err := tx.ListWithin(parent, collection, low, high, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", encodeImage(r), nil})
 			tx.noteLogged(sequence[i])
 		}
-		list, args := In(ids)
+		list, args := InList(ids)
 		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {
 			if err := tx.Write(query+list, args...); err != nil {
 				return fmt.Errorf("delete resources: %w", err)
@@ -234,7 +234,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		for _, query := range []string{"SELECT DISTINCT parent FROM resource WHERE parent IN ",
 			"SELECT DISTINCT target FROM reference WHERE target IN "} {
 			found, err := tx.ids64(query+list, args...)
@@ -255,8 +255,8 @@ func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }
 // loadAtOnce is the number of resources that one statement reads.
 const loadAtOnce = 500
 
-// In returns an SQL list of placeholders for IN, and the ids as its arguments. ids must not be empty.
-func In(ids []int64) (list string, args []any) {
+// InList returns an SQL list of placeholders for IN, and the ids as its arguments. ids must not be empty.
+func InList(ids []int64) (list string, args []any) {
 	args = make([]any, len(ids))
 	for i, id := range ids {
 		args[i] = id
@@ -268,7 +268,7 @@ func In(ids []int64) (list string, args []any) {
 func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		found, err := tx.queryMany("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
 		if err != nil {
 			return nil, err
@@ -280,11 +280,11 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	return all, tx.loadLinks(all)
 }
 
-// Needing returns one resource that is below one of the ids, or refers to it, together with that id. below is true in the first case. All
-// results are zero if there is none.
-func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) {
+// FindDependent returns one resource that is below one of the ids, or refers to it, together with that id. below is true in the first
+// case. All results are zero if there is none.
+func (tx *Tx) FindDependent(ids []int64) (needs, needed int64, below bool, err error) {
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		for i, query := range []string{"SELECT id, parent FROM resource WHERE parent IN " + list + " LIMIT 1",
 			"SELECT source, target FROM reference WHERE target IN " + list + " LIMIT 1"} {
 			if err := tx.Each(func(scan func(...any) error) error { return scan(&needs, &needed) }, query, args...); err != nil {
@@ -301,15 +301,15 @@ func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) 
 // Upwards returns the start of a statement that defines the table up (id, parent). It contains the resource whose id is the statement's
 // argument, and the resources above it that are in one of the collections.
 func (tx *Tx) Upwards(collections ...string) string {
-	return tx.conn.sqlDialect().upwards("id = ?", quoted(collections...))
+	return tx.conn.sqlDialect().upwards("id = ?", quoteNames(collections...))
 }
 
 // Lineage reads the given resources, and all resources above them, with their links, as far as they are in the collections.
 func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
-	names, d := quoted(collections...), tx.conn.sqlDialect()
+	names, d := quoteNames(collections...), tx.conn.sqlDialect()
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		found, err := tx.queryMany(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
 		if err != nil {
 			return nil, err
@@ -328,16 +328,16 @@ func CollectionIs(row, collection string) string {
 	if row != "" {
 		row += "."
 	}
-	return row + "collection = " + quoted(collection)
+	return row + "collection = " + quoteNames(collection)
 }
 
-// quoted returns a list of collection names for SQL. The names are declared and contain no quotes.
-func quoted(names ...string) string { return "'" + strings.Join(names, "','") + "'" }
+// quoteNames returns a list of collection names for SQL. The names are declared and contain no quotes.
+func quoteNames(names ...string) string { return "'" + strings.Join(names, "','") + "'" }
 
 // loadLinks reads the links of resources, in batches.
 func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(all)), loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		first, last := part[0], part[len(part)-1]
 		where := "source IN " + list
 		if last-first < int64(len(part))*denseIDs { // one look-up of the range instead of one for each id
@@ -390,11 +390,12 @@ func (tx *Tx) TargetsBelow(parent int64, collection, field string, fn func(sourc
 		"WHERE r.parent = ? AND "+CollectionIs("r", collection)+" ORDER BY f.source, t.low", field, parent)
 }
 
-// Linked returns the references of resources by the given fields, ordered by field and target. Without fields it returns all references.
-func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
+// ListReferences returns the references of resources by the given fields, ordered by field and target. Without fields it returns all
+// references.
+func (tx *Tx) ListReferences(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	all := map[int64][]Ref{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		by := ""
 		if len(fields) > 0 {
 			by = " AND field IN (?" + strings.Repeat(",?", len(fields)-1) + ")"
@@ -415,13 +416,13 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	return all, nil
 }
 
-// Overlying returns, for each resource in ids that a sibling of the given collection covers with its span, that sibling. parents are the
-// parents of all ids.
-func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int64, error) {
+// FindOverlying returns, for each resource in ids that a sibling of the given collection covers with its span, that sibling. parents are
+// the parents of all ids.
+func (tx *Tx) FindOverlying(collection string, parents, ids []int64) (map[int64]int64, error) {
 	over := map[int64]int64{}
 	exists := false
 	for part := range slices.Chunk(parents, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		var found bool
 		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE "+CollectionIs("", collection)+" AND parent IN "+list+")",
 			args...).Scan(&found); err != nil {
@@ -433,7 +434,7 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 		return over, nil
 	}
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id, by int64
 			err := scan(&id, &by)

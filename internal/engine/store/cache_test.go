@@ -231,9 +231,9 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	return shared
 }
 
-// TestCacheAndOtherProcesses checks that a commit of another process is detected, even if its content is unknown. A manager's own commits
-// are not treated as those of others.
-func TestCacheAndOtherProcesses(t *testing.T) {
+// TestCacheDetectsForeignCommits checks that a commit of another process is detected, even if its content is unknown. A manager's own
+// commits are not treated as those of others.
+func TestCacheDetectsForeignCommits(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "mine")
 	other := NewCache[int](s, CacheOptions[string]{Topics: []string{"nothing changes this"}})

@@ -206,8 +206,8 @@ func (tx *Tx) LinkAt(place int64) (l Link, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// ChainBegins returns the position after which links are kept. Earlier links were pruned with the history.
-func (tx *Tx) ChainBegins() (place int64, err error) {
+// ChainStart returns the position after which links are kept. Earlier links were pruned with the history.
+func (tx *Tx) ChainStart() (place int64, err error) {
 	base, err := tx.chainBase()
 	return base.Place, err
 }
@@ -215,8 +215,8 @@ func (tx *Tx) ChainBegins() (place int64, err error) {
 // ChainBase returns the last link whose transaction was pruned, wholly or in part. It returns the zero Link if none was.
 func (tx *Tx) ChainBase() (Link, error) { return tx.chainBase() }
 
-// ChainDue returns the number of transactions that are not linked yet.
-func (tx *Tx) ChainDue() (n int64, err error) {
+// CountUnlinked returns the number of transactions that are not linked yet.
+func (tx *Tx) CountUnlinked() (n int64, err error) {
 	err = tx.QueryRow("SELECT count(*) FROM history_due").Scan(&n)
 	return n, err
 }
@@ -259,7 +259,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
 	if err == nil && last.Place > 0 {
 		// Transactions at or before the base must be deleted, except for the last one, which may be deleted in part.
-		err = tx.Faulty(fault, "transaction %d exists, but the chain is recorded to start after it (link %s)",
+		err = tx.ReportFaults(fault, "transaction %d exists, but the chain is recorded to start after it (link %s)",
 			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
 			last.Transaction)
 	}
@@ -279,7 +279,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 		{"transaction %d is pending for the chain%s, but does not exist",
 			"SELECT txn, '' FROM history_due d WHERE NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = d.txn)"},
 	} {
-		if err := tx.Faulty(fault, check[0], check[1]); err != nil {
+		if err := tx.ReportFaults(fault, check[0], check[1]); err != nil {
 			return err
 		}
 	}

@@ -54,11 +54,11 @@ func TestChainDetectsManipulation(t *testing.T) {
 		"a transaction slips in": {[]string{"INSERT INTO txn (id, at, user_id, operation, first, last, body) " +
 			"SELECT id + 1000, at, user_id, operation, first, last, body FROM txn WHERE id = %d"},
 			"was inserted into the history"},
-		"the chain is said to begin behind it": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d", "INSERT INTO marker (name, value) SELECT " +
+		"the chain starts after it": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d", "INSERT INTO marker (name, value) SELECT " +
 			"'history-chain', '5.' || txn || '.00' FROM history_link WHERE place = 5"}, "the chain is recorded to start after it"},
-		"the last one is said to be taken": {[]string{"INSERT INTO marker (name, value) SELECT 'history-chain', '3.' || txn || '.00'" +
+		"the last one is marked as chained": {[]string{"INSERT INTO marker (name, value) SELECT 'history-chain', '3.' || txn || '.00'" +
 			" FROM history_link WHERE txn = %d"}, "is recorded as pruned"},
-		"somebody is said to have taken it back": {[]string{"INSERT INTO reverting (txn, undo) SELECT %d, max(id) FROM txn"},
+		"it is marked as undone": {[]string{"INSERT INTO reverting (txn, undo) SELECT %d, max(id) FROM txn"},
 			"which did not undo it"},
 		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"},
 			"is pending for the chain, but does not exist"},
@@ -99,8 +99,8 @@ func TestChainDetectsManipulation(t *testing.T) {
 	}
 }
 
-// TestChainContinuesAfterPruning checks that the chain continues after transactions were pruned, wholly or in part, and after a time in
-// which no links were created.
+// TestChainContinuesAfterPruning checks that the chain continues after all or some transactions were pruned, and after a time\nwithout
+// links.
 func TestChainContinuesAfterPruning(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("first"))
@@ -142,7 +142,7 @@ func TestChainContinuesAfterPruning(t *testing.T) {
 			t.Errorf("faults after adding links: %q", faults)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
-			begins, err := tx.ChainBegins()
+			begins, err := tx.ChainStart()
 			last, e := tx.LastLink()
 			if err != nil || e != nil || begins != chainAtOnce+5 || last.Place != begins+1 {
 				t.Errorf("the chain starts after %d and ends at %d, %v, %v", begins, last.Place, err, e)

@@ -323,11 +323,11 @@ func (e IDs) sql(b *builder, row string) {
 		b.WriteString("FALSE")
 		return
 	}
-	b.among(row+".id", e)
+	b.writeAmong(row+".id", e)
 }
 
-// among writes a comparison of a number with a list.
-func (b *builder) among(number string, list []int64) {
+// writeAmong writes a comparison of a number with a list.
+func (b *builder) writeAmong(number string, list []int64) {
 	b.WriteString(number + b.dialect.among[0] + idList(list) + b.dialect.among[1])
 }
 
@@ -425,14 +425,14 @@ type inCollections []string
 func (e inCollections) sql(b *builder, row string) {
 	if b.hide {
 		marks := b.hidden(ColumnText)
-		b.WriteString(marks[0] + row + ".collection" + marks[1] + " IN (" + quoted(e...) + ")")
+		b.WriteString(marks[0] + row + ".collection" + marks[1] + " IN (" + quoteNames(e...) + ")")
 		return
 	}
 	if len(e) == 1 {
 		b.WriteString(CollectionIs(row, e[0]))
 		return
 	}
-	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")
+	b.WriteString(row + ".collection IN (" + quoteNames(e...) + ")")
 }
 
 // HasParent is true for resources directly below the given parent.

@@ -68,8 +68,8 @@ func queryFirst(c conn, query string, args []any, fn func(row) error) error {
 // Damage returns the faults that the database finds in its own storage.
 func (tx *Tx) Damage() ([]string, error) { return tx.conn.findDamage() }
 
-// Shielded runs fn, which only reads, and returns its error. The transaction remains usable after an error caused by damage (IsDamage).
-func (tx *Tx) Shielded(fn func() error) error { return tx.conn.runShielded(fn) }
+// RunShielded runs fn, which only reads, and returns its error. The transaction remains usable after an error caused by damage (IsDamage).
+func (tx *Tx) RunShielded(fn func() error) error { return tx.conn.runShielded(fn) }
 
 // Mark returns a number that no assigned number exceeds. kind is resource, txn or change.
 func (tx *Tx) Mark(kind string) (int64, error) { return tx.conn.mark(kind) }

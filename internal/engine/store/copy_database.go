@@ -55,7 +55,7 @@ func Carry(ctx context.Context, from, to *Store, progress Progress) (counts map[
 			return err
 		}
 		done := int64(0)
-		for _, t := range from.layout.Carried() {
+		for _, t := range from.layout.ListCarried() {
 			n, err := to.fill(ctx, tx, t, func(n int64) { progress("copied", done+n, src.total()) })
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ func (tx *Tx) source() (s source, err error) {
 			return s, err
 		}
 	}
-	for _, t := range tx.store.layout.Carried() {
+	for _, t := range tx.store.layout.ListCarried() {
 		var n int64
 		if err := tx.QueryRow("SELECT count(*) FROM " + t.Name).Scan(&n); err != nil {
 			return s, err
@@ -167,7 +167,7 @@ func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows
 func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress Progress) error {
 	if err := s.View(ctx, func(to *Tx) error {
 		done := int64(0)
-		for _, t := range s.layout.Carried() {
+		for _, t := range s.layout.ListCarried() {
 			var hashes [2]string
 			for side, tx := range []*Tx{from, to} {
 				hash, n, err := tx.hash(t)

@@ -30,7 +30,7 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 		if err := begin(marks); err != nil {
 			return err
 		}
-		for _, t := range s.layout.Carried() {
+		for _, t := range s.layout.ListCarried() {
 			if err := tx.dump(t, nil, emit); err != nil {
 				return fmt.Errorf("read %s: %w", t.Name, err)
 			}
@@ -86,7 +86,7 @@ var ErrNotEmpty = errors.New("the target already contains data; restore and migr
 
 // checkEmpty returns ErrNotEmpty if a copied table has a row. Tables that do not exist in an older schema are skipped.
 func (l *Layout) checkEmpty(c conn) error {
-	for _, t := range l.Carried() {
+	for _, t := range l.ListCarried() {
 		exists, err := hasTable(c, t.Name)
 		if err != nil {
 			return err

@@ -72,14 +72,15 @@ func isPlace(e Expr) bool {
 	return ok
 }
 
-// hasPlaces reports whether the list can continue after a place. Its order must be by id or, for resources, by one field with an index.
+// hasPlaces reports whether the list can continue after a place. Its order must be by id or, for resources, by one field with an index
+// that is not a number.
 func (q Query) hasPlaces() bool {
 	byID := len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.Kind == ColumnID
-	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.isIndexed()
+	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.isIndexed() && q.Order[0].By.Kind != Number
 }
 
-// Takes reports whether a place can belong to the list.
-func (q Query) Takes(at Place) bool {
+// CanContain reports whether a place can belong to the list.
+func (q Query) CanContain(at Place) bool {
 	if !q.hasPlaces() {
 		return false
 	}

@@ -39,6 +39,10 @@ var postgresDialect = dialect{
 			b.WriteString("::numeric END")
 			return
 		}
+		if f.Indexed && f.Kind == Number {
+			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + "')::numeric)")
+			return
+		}
 		if f.Indexed { // PostgreSQL rejects a cast to JSON in an index, because it is not immutable
 			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + `') COLLATE "C")`)
 			return
@@ -98,9 +102,9 @@ var postgresDialect = dialect{
 	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
-			k = append(k, "("+quoted(s.above, s.below)+")")
+			k = append(k, "("+quoteNames(s.above, s.below)+")")
 		}
-		return beginAround(scopes) + " JOIN (VALUES " + strings.Join(k, ", ") + ") k (above, below) ON k.above = a.collection" +
+		return aroundStart(scopes) + " JOIN (VALUES " + strings.Join(k, ", ") + ") k (above, below) ON k.above = a.collection" +
 			" CROSS JOIN LATERAL (SELECT s.id, s.high, s.parent, s.collection FROM resource s WHERE (s.parent, s.collection, s.low) <=" +
 			" (a.id, k.below, ?) AND s.low IS NOT NULL ORDER BY s.parent DESC, s.collection DESC, s.low DESC LIMIT 1) c" +
 			" WHERE c.parent = a.id AND c.collection = k.below AND c.high >= ?)" + endAround(of)

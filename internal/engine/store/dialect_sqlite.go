@@ -88,9 +88,9 @@ var sqliteDialect = dialect{
 	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
-			k = append(k, "SELECT "+quoted(s.above)+" AS above, "+quoted(s.below)+" AS below")
+			k = append(k, "SELECT "+quoteNames(s.above)+" AS above, "+quoteNames(s.below)+" AS below")
 		}
-		return beginAround(scopes) + " CROSS JOIN (" + strings.Join(k, " UNION ALL ") + ") k CROSS JOIN resource c" +
+		return aroundStart(scopes) + " CROSS JOIN (" + strings.Join(k, " UNION ALL ") + ") k CROSS JOIN resource c" +
 			" WHERE k.above = a.collection AND c.id = (SELECT s.id FROM resource s WHERE s.parent = a.id AND s.collection = k.below" +
 			" AND s.low IS NOT NULL AND s.low <= ? ORDER BY s.low DESC LIMIT 1) AND c.high >= ?)" + endAround(of)
 	},

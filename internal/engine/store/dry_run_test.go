@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTry checks that a trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
-func TestTry(t *testing.T) { both(t, tries) }
+// TestTrialsLeaveNoChanges checks that a trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
+func TestTrialsLeaveNoChanges(t *testing.T) { both(t, tries) }
 
 func tries(t *testing.T, s *Store) {
 	ctx := t.Context()

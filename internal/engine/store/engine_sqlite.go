@@ -110,7 +110,7 @@ func (e *sqliteEngine) open(path string, o Options) error {
 // writes the log.
 func (e *sqliteEngine) checkLog(path, dir string) error {
 	if !e.exclusive {
-		lock, err := dirlock.Take(dir, "manager")
+		lock, err := dirlock.Acquire(dir, "manager")
 		if err != nil {
 			return nil //nolint:nilerr // a running manager has checked the log
 		}
@@ -128,7 +128,7 @@ const lockTime = 2 * time.Second
 // lockDir takes the lock of the directory for a manager.
 func lockDir(dir string) (lock *os.File, err error) {
 	for until := time.Now().Add(lockTime); ; time.Sleep(watchEvery) {
-		if lock, err = dirlock.Take(dir, "manager"); err == nil || time.Now().After(until) {
+		if lock, err = dirlock.Acquire(dir, "manager"); err == nil || time.Now().After(until) {
 			return lock, err
 		}
 	}

@@ -39,7 +39,7 @@ func (tx *Tx) ExpectKeys(configuration int64, keys []string) error {
 		for _, key := range part {
 			tx.expected.keys[keyIn{configuration, key}] = nil
 		}
-		found, err := lookUp(tx, "text", part, "r.key = w.value AND r.configuration = ?", configuration)
+		found, err := lookUpValues(tx, "text", part, "r.key = w.value AND r.configuration = ?", configuration)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 		for _, low := range part {
 			tx.expected.spans[spanBelow{parent, collection, string(low)}] = nil
 		}
-		found, err := lookUp(tx, "bytea", part, "r.parent = ? AND "+CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low = w.value",
+		found, err := lookUpValues(tx, "bytea", part, "r.parent = ? AND "+CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low = w.value",
 			parent)
 		if err != nil {
 			return err
@@ -77,9 +77,9 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 	return nil
 }
 
-// lookUp reads the resources r that meet the condition for any of the values w.value, ordered by id. Both databases look the values up
-// one by one: they would otherwise expect many rows for so many values, and read all of them.
-func lookUp[T any](tx *Tx, kind string, values []T, condition string, args ...any) ([]*Resource, error) {
+// lookUpValues reads the resources r that meet the condition for any of the values w.value, ordered by id. Both databases look the values
+// up one by one: otherwise they would expect many rows for that number of values, and read all of them.
+func lookUpValues[T any](tx *Tx, kind string, values []T, condition string, args ...any) ([]*Resource, error) {
 	wanted := "r." + strings.ReplaceAll(columns, ", ", ", r.")
 	if tx.RoundTrips() {
 		return tx.queryMany("SELECT "+wanted+" FROM (SELECT DISTINCT unnest(?::"+kind+"[]) AS value) w CROSS JOIN LATERAL "+

@@ -85,8 +85,8 @@ type Refuser interface {
 	Refuse() error
 }
 
-// Refused asks the followers whether they reject the transaction because of its changes so far.
-func (tx *Tx) Refused() error {
+// CheckFollowers asks the followers whether they reject the transaction because of its changes so far.
+func (tx *Tx) CheckFollowers() error {
 	for _, f := range tx.followers {
 		if r, ok := f.(Refuser); ok {
 			if err := r.Refuse(); err != nil {
@@ -131,7 +131,7 @@ type SQL struct{ SQLite, PostgreSQL string }
 
 // SQL returns the text for the transaction's database.
 func (tx *Tx) SQL(s SQL) string {
-	if _, shared := tx.conn.(*pgConn); shared {
+	if tx.RoundTrips() {
 		return s.PostgreSQL
 	}
 	return s.SQLite
@@ -190,7 +190,7 @@ func (tx *Tx) noteChanged(before, after *Resource) error {
 
 // finish writes the data that is written at the end of a transaction: that of the extensions, the counters and the history.
 func (tx *Tx) finish() error {
-	if err := tx.Refused(); err != nil {
+	if err := tx.CheckFollowers(); err != nil {
 		return err
 	}
 	for _, f := range tx.followers {
@@ -199,6 +199,9 @@ func (tx *Tx) finish() error {
 				return err
 			}
 		}
+	}
+	if err := tx.flushBatch(); err != nil {
+		return err
 	}
 	if err := tx.writeTotals(); err != nil {
 		return err
@@ -258,8 +261,8 @@ func (l *Layout) Tables() (all []*Table) {
 	return all
 }
 
-// Carried returns the tables that are copied to another database, including the history and secrets.
-func (l *Layout) Carried() []*Table {
+// ListCarried returns the tables that are copied to another database, including the history and secrets.
+func (l *Layout) ListCarried() []*Table {
 	return slices.DeleteFunc(l.Tables(), func(t *Table) bool { return t.Derived != "" })
 }
 

@@ -145,8 +145,8 @@ func (tx *Tx) checkPosition(p Position) error {
 // changesPage is the maximum number of changes of a transaction in memory.
 const changesPage = 500
 
-// Noted reports whether the transaction is in the history without changes of resources (Tx.Note).
-func (e Entry) Noted() bool { return e.first == noChanges }
+// IsNoted reports whether the transaction is in the history without changes of resources (Tx.Note).
+func (e Entry) IsNoted() bool { return e.first == noChanges }
 
 // EachChange calls fn for each change of a transaction, in order. Only changesPage of them are in memory at a time.
 func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) error) error {
@@ -154,7 +154,7 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 	for {
 		var page []EntryChange
 		if err := s.View(ctx, func(tx *Tx) (err error) {
-			if err = tx.Whole(e); err == nil {
+			if err = tx.CheckComplete(e); err == nil {
 				page, err = tx.readChanges(e.ID, last, changesPage)
 			}
 			return err
@@ -173,9 +173,9 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 	}
 }
 
-// Whole returns ErrPruned if some changes of a transaction are no longer kept. Its first change is pruned first.
-func (tx *Tx) Whole(e Entry) error {
-	if e.Noted() {
+// CheckComplete returns ErrPruned if some changes of a transaction are no longer kept. Its first change is pruned first.
+func (tx *Tx) CheckComplete(e Entry) error {
+	if e.IsNoted() {
 		return nil
 	}
 	var whole bool
@@ -199,12 +199,12 @@ func (tx *Tx) readChanges(transaction, after int64, limit int) (changes []EntryC
 	return changes, err
 }
 
-// settleTime is the maximum time that Settled waits for running transactions.
+// settleTime is the maximum time that AwaitFeed waits for running transactions.
 const settleTime = 10 * time.Second
 
-// Settled waits until the feed contains everything that was committed before the call. On PostgreSQL it waits for every transaction that
+// AwaitFeed waits until the feed contains everything that was committed before the call. On PostgreSQL it waits for every transaction that
 // was running then, but not longer than settleTime.
-func (s *Store) Settled(ctx context.Context) error {
+func (s *Store) AwaitFeed(ctx context.Context) error {
 	return s.engine.awaitFeed(ctx)
 }
 

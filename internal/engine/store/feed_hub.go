@@ -110,18 +110,18 @@ func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.signal.wake()
 }
 
-// after returns the transactions after a position, at most limit. known is false if the hub does not have all of them.
-func (h *hub) after(after Position, limit int) (entries []Entry, known bool) {
+// listAfter returns the transactions after a position, at most limit. known is false if the hub does not have all of them.
+func (h *hub) listAfter(listAfter Position, limit int) (entries []Entry, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.reading || after.Origin != h.from.Origin && after.Origin != "" {
+	if !h.reading || listAfter.Origin != h.from.Origin && listAfter.Origin != "" {
 		return nil, false
 	}
 	at := len(h.latest)
-	for at > 0 && !h.latest[at-1].Position.isSamePlace(after) {
+	for at > 0 && !h.latest[at-1].Position.isSamePlace(listAfter) {
 		at--
 	}
-	if at == 0 && !h.from.isSamePlace(after) {
+	if at == 0 && !h.from.isSamePlace(listAfter) {
 		return nil, false
 	}
 	end := min(len(h.latest), at+limit)
@@ -164,7 +164,7 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 	}
 	for attempt := 0; ; {
 		signal := s.hub.signal.wait() // taken before the check, so that no entry is missed
-		entries, known := s.hub.after(after, feedPage)
+		entries, known := s.hub.listAfter(after, feedPage)
 		if !known {
 			var err error
 			entries, err = s.Feed(ctx, after, feedPage)

@@ -328,7 +328,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	one, two := s.NewLease("work", time.Minute), s.NewLease("work", time.Minute)
 	take := func(l *Lease, want bool) {
 		t.Helper()
-		if held, err := l.Take(ctx); err != nil || held != want {
+		if held, err := l.Acquire(ctx); err != nil || held != want {
 			t.Fatalf("Take returned %v, %v; want %v", held, err, want)
 		}
 	}
@@ -365,7 +365,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if ok, err := s.NewLease("work", time.Minute).Take(ctx); err != nil {
+			if ok, err := s.NewLease("work", time.Minute).Acquire(ctx); err != nil {
 				t.Error(err)
 			} else if ok {
 				held.Add(1)
@@ -535,9 +535,9 @@ func TestCarryChangedSource(t *testing.T) {
 	}
 }
 
-// TestHubKnowsPositions checks that a hub returns the entries after a position that it has, and none if the number of the position was
+// TestHubChecksPositions checks that a hub returns the entries after a position that it has, and none if the number of the position was
 // assigned again.
-func TestHubKnowsPositions(t *testing.T) {
+func TestHubChecksPositions(t *testing.T) {
 	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
 	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}
 	old := at(6)
@@ -553,7 +553,7 @@ func TestHubKnowsPositions(t *testing.T) {
 		"an older form": {old, 1, true}, "further behind": {at(4), 0, false},
 		"a number given again": {again, 0, false}, "another database": {foreign, 0, false}, "the start": {Position{}, 0, false},
 	} {
-		if entries, known := h.after(c.after, 10); len(entries) != c.want || known != c.known {
+		if entries, known := h.listAfter(c.after, 10); len(entries) != c.want || known != c.known {
 			t.Errorf("%s: %d transactions, known: %v", name, len(entries), known)
 		}
 	}

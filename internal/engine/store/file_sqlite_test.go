@@ -101,7 +101,7 @@ func TestRemovedDatabase(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	within, end := context.WithTimeout(t.Context(), 10*time.Second)
+	within, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	for is := Ready; is != Damaged; is, _, _ = s.Condition() {
 		if Pause(within, watchEvery); within.Err() != nil {

@@ -85,8 +85,8 @@ func (tx *Tx) Note(operation, summary string) error {
 	return nil
 }
 
-// Noted reports whether a transaction is in the history without changes of resources (Note).
-func (tx *Tx) Noted(transaction int64) (noted bool, err error) {
+// IsNoted reports whether a transaction is in the history without changes of resources (Note).
+func (tx *Tx) IsNoted(transaction int64) (noted bool, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM txn WHERE id = ? AND first = ?)", transaction, noChanges).Scan(&noted)
 	return noted, err
 }
@@ -108,7 +108,7 @@ func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
 func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	images := make(map[int64][]byte, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id int64
 			var image []byte
@@ -262,7 +262,7 @@ func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
 func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
 	noted := map[int64]bool{}
 	for part := range slices.Chunk(transactions, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id int64
 			err := scan(&id)
@@ -379,7 +379,7 @@ func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
+	if err := tx.insert("change", "INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("record change: %w", err)
 	}

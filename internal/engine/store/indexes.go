@@ -10,9 +10,20 @@ import (
 	"strings"
 )
 
-// Index is an index of a text field in the bodies of a collection, for look-ups and orders. Field may be a nested member, with a dot
-// between the names.
-type Index struct{ Collection, Field string }
+// Index is an index of a field in the bodies of a collection, for look-ups and orders: of a text, or of a number. Field may be a nested
+// member, with a dot between the names.
+type Index struct {
+	Collection, Field string
+	Number            bool
+}
+
+// kind returns the kind of the indexed field.
+func (i Index) kind() FieldKind {
+	if i.Number {
+		return Number
+	}
+	return Text
+}
 
 // layoutIndex is the prefix of the names of the indexes that the layout requires. keptIndex is that of the indexes that are created while
 // the manager runs. No other index has these prefixes.
@@ -26,7 +37,7 @@ const (
 // ranges. On PostgreSQL, which knows that a compared value is not NULL, it contains only rows with a value.
 func (i Index) definition(d *dialect, prefix string) string {
 	b := &builder{dialect: d}
-	Field{Kind: Text, Path: strings.Split(i.Field, "."), Indexed: true}.column(b, "resource")
+	Field{Kind: i.kind(), Path: strings.Split(i.Field, "."), Indexed: true}.column(b, "resource")
 	of, first, which := strings.ReplaceAll(b.String(), "resource.", ""), "", CollectionIs("", i.Collection)
 	if prefix == keptIndex {
 		first = "collection, "

@@ -28,7 +28,7 @@ func TestDeclaredIndexes(t *testing.T) {
 			var rows []*Resource
 			for i := range 2000 {
 				rows = append(rows, &Resource{Collection: []string{"places", "things"}[i%2], Type: "Place",
-					Body: fmt.Appendf(nil, `{"code":"c%d"}`, i)})
+					Body: fmt.Appendf(nil, `{"code":"c%d","size":%d}`, i, i)})
 			}
 			if err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.InsertMany(rows) }); err != nil {
 				t.Fatal(err)
@@ -37,7 +37,7 @@ func TestDeclaredIndexes(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				o.Layout = &Layout{Indexes: []Index{{"places", "code"}}}
+				o.Layout = &Layout{Indexes: []Index{{Collection: "places", Field: "code"}, {Collection: "places", Field: "size", Number: true}}}
 				s = begin()
 			}
 			defer func() { _ = s.Close() }()
@@ -55,11 +55,28 @@ func TestDeclaredIndexes(t *testing.T) {
 			if plan := planOf(t, s, eq); !strings.Contains(plan, "field_places_code") {
 				t.Errorf("the plan is %s", plan)
 			}
+			size := Field{Kind: Number, Path: []string{"size"}, Indexed: true}
+			for _, number := range []any{int64(4), 4.0} {
+				numbered := Query{From: Resources, Where: All{InCollection("places"), Compare{Field: size, Op: "eq", Value: number}},
+					Order: []Order{{By: size}}}
+				var found []int64
+				if err := s.View(t.Context(), func(tx *Tx) error {
+					return tx.List(numbered, func(r *Resource) error {
+						found = append(found, r.ID)
+						return nil
+					})
+				}); err != nil || len(found) != 1 {
+					t.Errorf("places of size %v: %v %v", number, found, err)
+				}
+				if plan := planOf(t, s, numbered); !strings.Contains(plan, "field_places_size") {
+					t.Errorf("the plan is %s", plan)
+				}
+			}
 			// An index that is no longer declared is dropped.
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			o.Layout = &Layout{Indexes: []Index{{"places", "town"}}}
+			o.Layout = &Layout{Indexes: []Index{{Collection: "places", Field: "town"}}}
 			s = begin()
 			if plan := planOf(t, s, eq); strings.Contains(plan, "field_places_code") {
 				t.Errorf("after the index was dropped the plan is %s", plan)

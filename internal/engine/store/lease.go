@@ -30,8 +30,8 @@ func (s *Store) NewLease(name string, length time.Duration) *Lease {
 // ErrLeaseLost is returned by an update under a lease that another manager has taken.
 var ErrLeaseLost = errors.New("another manager has taken over the lease")
 
-// Take takes or renews the lease and reports whether this process holds it.
-func (l *Lease) Take(ctx context.Context) (held bool, err error) {
+// Acquire takes or renews the lease and reports whether this process holds it.
+func (l *Lease) Acquire(ctx context.Context) (held bool, err error) {
 	var taken int64
 	err = l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
 		var holder string

@@ -97,7 +97,7 @@ func (e *sqliteEngine) migrateSchema(w *session, o Options) error {
 		return err
 	}
 	if !o.Exclusive && version != 0 && version != o.Layout.Version() {
-		lock, err := dirlock.Take(o.Dir, "manager")
+		lock, err := dirlock.Acquire(o.Dir, "manager")
 		if err != nil {
 			return &SchemaError{Database: version, Binary: o.Layout.Version()}
 		}

@@ -220,7 +220,7 @@ func nearQuery(inline *inlineMembers, texts []JoinedText) rowQuery {
 // joinedColumns returns the columns with the texts of extensions. joinedNames returns their names in a subquery.
 func joinedColumns(texts []JoinedText) (text string) {
 	for i, b := range texts {
-		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END AS beside" + strconv.Itoa(i)
+		text += ", CASE WHEN r.collection IN (" + quoteNames(b.Collections()...) + ") THEN " + b.SQL + " END AS beside" + strconv.Itoa(i)
 	}
 	return text
 }

@@ -10,8 +10,8 @@ import (
 // This file decides how a list finds its rows, in the same way on both databases. Their own planners see the shape of a statement but not
 // its arguments. A selective condition (a key, an address) is always used. Of the other conditions with an index, each is tried: its rows
 // are counted up to a bound (Tx.sortBound). The rows of the condition with the fewest matches are read and sorted. If all conditions
-// exceed the bound, the rows are read in the requested order and filtered: with so many matches a page fills quickly, unless they are all
-// at the other end.
+// exceed the bound, the rows are read in the requested order and filtered: with that number of matches a page fills quickly, unless they
+// are all at the other end.
 
 // defaultSortLimit is the number of rows that may always be looked up and sorted. maxSortLimit is that number if a page in order would
 // cost more.

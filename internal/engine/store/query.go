@@ -181,8 +181,8 @@ func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[strin
 	}, b.String(), b.args...)
 }
 
-// First returns the first row of the query in its order, or nil if there is none.
-func (tx *Tx) First(q Query) (first *Resource, err error) {
+// ReadFirst returns the first row of the query in its order, or nil if there is none.
+func (tx *Tx) ReadFirst(q Query) (first *Resource, err error) {
 	q.Limit = 1
 	err = tx.List(q, func(r *Resource) error {
 		first = r.Clone()
@@ -191,8 +191,8 @@ func (tx *Tx) First(q Query) (first *Resource, err error) {
 	return first, err
 }
 
-// Some returns at most limit resources that match a condition, in no particular order.
-func (tx *Tx) Some(where Expr, limit int) ([]*Resource, error) {
+// ListSome returns at most limit resources that match a condition, in no particular order.
+func (tx *Tx) ListSome(where Expr, limit int) ([]*Resource, error) {
 	query, args, err := Query{From: Resources, Where: where}.build(tx, "r."+strings.ReplaceAll(columns, ", ", ", r."))
 	if err != nil {
 		return nil, err

@@ -79,8 +79,8 @@ func (tx *Tx) GetShown(id int64) (*Resource, error) {
 	return tx.get(id, tx.joinedTexts)
 }
 
-// Beside returns the text of an extension for a resource. ok is false if it was not read with the resource (GetShown).
-func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
+// ExtensionText returns the text of an extension for a resource. ok is false if it was not read with the resource (GetShown).
+func (tx *Tx) ExtensionText(e *Extension, id int64) (text string, ok bool) {
 	texts, ok := tx.joinedTexts[id]
 	if !ok || tx.writing || e.JoinedText.SQL == "" {
 		return "", false
@@ -98,7 +98,11 @@ func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
 }
 
 func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
-	if c, ok := tx.conn.(prefetcher); ok {
+	c, err := tx.prefetcher()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
 		if tx.prefetched == nil {
 			tx.prefetched = map[int64]Head{}
 		}
@@ -285,7 +289,7 @@ func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
 // Children reads the ids of the resources directly below the parents, ordered by id for each batch of parents.
 func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 	for part := range slices.Chunk(parents, loadAtOnce) {
-		list, args := In(part)
+		list, args := InList(part)
 		found, err := tx.ids64("SELECT id FROM resource WHERE parent IN "+list+" ORDER BY id", args...)
 		if err != nil {
 			return nil, err
@@ -326,10 +330,10 @@ func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource,
 		" AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id", name, parent, parent)
 }
 
-// Overlapping returns the resource of the collection directly below parent whose span overlaps low-high, except for the resource with the
-// id except. It returns ErrNotFound if there is none. Siblings of a collection never overlap, so only the nearest one at or below high
+// FindOverlapping returns the resource of the collection directly below parent whose span overlaps low-high, except for the resource with
+// the id except. It returns ErrNotFound if there is none. Siblings of a collection never overlap, so only the nearest one at or below high
 // can match.
-func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
+func (tx *Tx) FindOverlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
 	r, err := tx.queryOne("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
 		" AND low IS NOT NULL AND low <= ? AND id <> ? ORDER BY low DESC LIMIT 1", parent, high, except)
 	if err == nil && string(r.High) < string(low) {
@@ -350,9 +354,9 @@ func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Re
 	return r, err
 }
 
-// Within returns at most limit resources of the collection directly below parent that overlap low-high, ordered by their low ends. The
+// ListWithin returns at most limit resources of the collection directly below parent that overlap low-high, ordered by their low ends. The
 // search starts at the last resource at or before low: siblings of a collection never overlap, so no earlier one reaches low.
-func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
+func (tx *Tx) ListWithin(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
 	siblings := "FROM resource WHERE parent = ? AND " + CollectionIs("", collection) + " AND low IS NOT NULL AND low <= ? "
 	return tx.queryMany("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
 		"ORDER BY low DESC LIMIT 1), ?) ORDER BY low LIMIT ?", parent, high, low, parent, low, low, limit)

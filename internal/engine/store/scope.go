@@ -39,9 +39,11 @@ func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}
 // OwnTables is the scope of an update that only uses tables of an extension.
 func OwnTables() Scope { return Scope{ownTables: true} }
 
-// Within returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below the
-// resource.
-func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
+// ConfigurationScope returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below
+// the resource.
+func ConfigurationScope(resource int64, narrow bool) Scope {
+	return Scope{within: resource, narrow: narrow}
+}
 
 // lockOfAll is the advisory lock for the whole database and for resources outside of all configurations. The locks of resources and
 // configurations are their ids.
@@ -116,11 +118,10 @@ func (p *postgres) locksFor(ctx context.Context, s Scope) (l locks, err error) {
 // the other updates committed. To lock several resources, call it in ascending order of their ids. shared is false on SQLite, where
 // updates run one after another.
 func (tx *Tx) LockResource(id int64) (shared bool, err error) {
-	c, ok := tx.conn.(*pgConn)
-	if !ok {
+	if !tx.RoundTrips() {
 		return false, nil
 	}
-	_, err = c.exec("SELECT pg_advisory_xact_lock(?)", id)
+	_, err = tx.conn.exec("SELECT pg_advisory_xact_lock(?)", id)
 	return true, err
 }
 

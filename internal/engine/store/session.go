@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +27,8 @@ type session struct {
 	// column: the next row usually has the same.
 	interned  map[string]string
 	lastWords [12]string
+	// readsOnce reports that the page cache is small until the session is returned to its pool.
+	readsOnce bool
 }
 
 // Limits of the cached statements and texts of a session. Filters create new statements without bound.
@@ -42,7 +43,7 @@ const busyTimeout = 10 * time.Second
 // pragmas configure a connection. The page cache is 16 MiB per connection. The log is checkpointed at 32 MiB, because a page that changes
 // often is then written to the database once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
+	cachePragma, fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
 	fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
 
 // writerPragmas further configure the connection of the writer, which checkpoints the log itself (checkpointIfLarge). The rollback
@@ -51,7 +52,7 @@ var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
 var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store = FILE"}
 
 // readPragmas configure a read-only connection. The first pragma fails if the log cannot be read.
-var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+var readPragmas = []string{"PRAGMA user_version", cachePragma, "PRAGMA temp_store = MEMORY"}
 
 // checkpointPages is the number of pages at which the log is checkpointed.
 const checkpointPages = 8000
@@ -238,16 +239,24 @@ func (s *session) execLater(query string, args ...any) error {
 	return err
 }
 
-// bulkRows is the number of rows that one statement inserts.
-const bulkRows = 50
+// bulkRows is the number of rows that one statement inserts. The last rows are inserted in statements of fewer rows, by steps of bulkStep.
+const (
+	bulkRows = 64
+	bulkStep = 4
+)
 
 // bulk inserts rows. OR FAIL stops SQLite from keeping a journal of each statement. After an error the caller must therefore roll back
 // the transaction or the savepoint of the job.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))
-	for part := range slices.Chunk(rows, bulkRows) {
-		args = args[:0]
+	for len(rows) > 0 {
+		n := bulkRows
+		for n > len(rows) { // only a few numbers of rows, because each has a prepared statement
+			n /= bulkStep
+		}
+		part := rows[:n]
+		rows, args = rows[n:], args[:0]
 		for _, row := range part {
 			args = append(args, row...)
 		}
@@ -466,6 +475,7 @@ func (p *pool) acquire(ctx context.Context) (*session, error) {
 }
 
 func (p *pool) release(s *session) {
+	s.restoreCache()
 	p.mu.Lock()
 	p.idle = append(p.idle, s)
 	p.mu.Unlock()

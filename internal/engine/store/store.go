@@ -49,7 +49,7 @@ type Options struct {
 	Now func() time.Time
 	// Skew is added to the clock of the machine, in tests.
 	Skew time.Duration
-	// Hurry divides the pauses of background workers (Paced) and the work of hashing a password; 0 means 1. Tests set it.
+	// Hurry divides the pauses of background workers (ShortenPause) and the work of hashing a password; 0 means 1. Tests set it.
 	Hurry int
 }
 
@@ -222,9 +222,9 @@ func (s *Store) Close() (err error) {
 // Now returns the time of the store's clock.
 func (s *Store) Now() time.Time { return s.now() }
 
-// Ahead returns how far the database's clock is ahead of this process's clock. Managers that share a database use the database's time as
-// their common clock. It returns 0 if Options.Now was set, and on SQLite.
-func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
+// ClockOffset returns how far the database's clock is ahead of this process's clock. Managers that share a database use the database's
+// time as their common clock. It returns 0 if Options.Now was set, and on SQLite.
+func (s *Store) ClockOffset(ctx context.Context) (ahead time.Duration, err error) {
 	if s.hasOwnClock {
 		return 0, nil
 	}

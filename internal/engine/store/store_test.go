@@ -129,8 +129,8 @@ func snapshotCannotWrite(t *testing.T, s *Store) {
 	}
 }
 
-// TestGroupKeepsJobsApart checks that an update that fails or panics rolls back only its own changes, although others share its commit.
-func TestGroupKeepsJobsApart(t *testing.T) { both(t, groupKeepsJobsApart) }
+// TestGroupIsolatesJobs checks that an update that fails or panics rolls back only its own changes, although others share its commit.
+func TestGroupIsolatesJobs(t *testing.T) { both(t, groupKeepsJobsApart) }
 
 func groupKeepsJobsApart(t *testing.T, s *Store) {
 	var all sync.WaitGroup
@@ -361,8 +361,8 @@ func TestWritesWithinList(t *testing.T) {
 	})
 }
 
-// TestUnloggedMany checks that rows of unlogged collections are not in the history, also if many are written at once.
-func TestUnloggedMany(t *testing.T) {
+// TestUnloggedRows checks that rows of unlogged collections are not in the history, also if many are written at once.
+func TestUnloggedRows(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Unlogged: []string{"things"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -73,9 +73,9 @@ func (s *Sums) Add(tx *Tx, sums []Sum) error {
 	return nil
 }
 
-// By returns the counters under the first columns of a key, by the last column of the key. It omits counters that are 0. Changes that an
-// update writes at its end are not included.
-func (s *Sums) By(tx *Tx, key ...any) (map[string]int64, error) {
+// CountBy returns the counters under the first columns of a key, by the last column of the key. It omits counters that are 0. Changes that
+// an update writes at its end are not included.
+func (s *Sums) CountBy(tx *Tx, key ...any) (map[string]int64, error) {
 	numbers := map[string]int64{}
 	err := tx.Each(func(scan func(...any) error) error {
 		var kind string

@@ -118,7 +118,7 @@ func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 
 // Totals returns the number of resources of a collection directly below a resource, by type.
 func (tx *Tx) Totals(parent int64, collection string) (map[string]int64, error) {
-	return totalSums.By(tx, parent, collection)
+	return totalSums.CountBy(tx, parent, collection)
 }
 
 // Extent returns the number of resources, from the counters, and the size of the database in bytes.
@@ -172,7 +172,7 @@ func recountTotals(tx *Tx) error {
 
 // totalsFaults compares the counters with the resources.
 func (tx *Tx) totalsFaults(fault func(format string, args ...any)) error {
-	return tx.Faulty(fault, "the totals of the resources below %d are wrong: %s",
+	return tx.ReportFaults(fault, "the totals of the resources below %d are wrong: %s",
 		fmt.Sprintf("SELECT parent, collection || '/' || type || ', ' || CAST(sum(n) AS TEXT) || ' too many' FROM ("+
 			"SELECT parent, collection, type, n FROM total"+
 			" UNION ALL SELECT parent, collection, type, -count(*) FROM resource GROUP BY 1, 2, 3"+

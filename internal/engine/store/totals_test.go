@@ -170,7 +170,7 @@ func TestTotalsAreMerged(t *testing.T) {
 			var rows int64
 			err := scan(&collection, &rows)
 			if rows > 700 { // happens by chance once in 10,000 runs
-				t.Errorf("%d rows stand for the number of %s", rows, collection)
+				t.Errorf("%d rows contain the number of %s", rows, collection)
 			}
 			return err
 		}, "SELECT collection, count(*) FROM total WHERE parent = -1 GROUP BY collection")

@@ -214,10 +214,14 @@ func idOf(r *Resource) int64 {
 	return r.ID
 }
 
+// markAtOnce is the number of resources that one statement marks as pending.
+const markAtOnce = 2000
+
 // writeChangedTexts marks the resources recorded by noteText as pending.
 func (tx *Tx) writeChangedTexts() error {
-	for _, id := range tx.changedTexts {
-		if err := tx.Write("INSERT INTO trigram_due (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
+	for part := range slices.Chunk(tx.changedTexts, markAtOnce) {
+		if err := tx.Write("INSERT INTO trigram_due (id) SELECT value FROM json_each(?) WHERE TRUE ON CONFLICT DO NOTHING",
+			"["+idList(part)+"]"); err != nil {
 			return fmt.Errorf("record texts: %w", err)
 		}
 	}
@@ -259,6 +263,10 @@ func (tx *Tx) indexTexts() error {
 			return fmt.Errorf("write the trigram index: %w", err)
 		}
 	}
+	// FTS5 would write its entries at the commit, where damage of the index would fail the other changes of the commit.
+	if err := tx.Write("INSERT INTO trigram (trigram) VALUES ('flush')"); err != nil {
+		return fmt.Errorf("write the trigram index: %w", err)
+	}
 	return tx.Write("DELETE FROM trigram_due WHERE id IN (" + list + ")")
 }
 
@@ -281,8 +289,8 @@ func (s *Store) IndexTexts(ctx context.Context) error {
 	}
 }
 
-// TextsDue returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
-func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
+// CountPendingTexts returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
+func (s *Store) CountPendingTexts(ctx context.Context) (n int64, err error) {
 	err = s.Read(ctx, func(tx *Tx) error {
 		if tx.RoundTrips() {
 			return nil

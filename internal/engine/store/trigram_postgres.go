@@ -44,7 +44,7 @@ func (l *Layout) words(row string) string {
 	}
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		slices.Sort(members[member])
-		b.WriteString(" || CASE WHEN " + row + ".collection IN (" + quoted(members[member]...) + ") THEN coalesce(json_extract(" + row +
+		b.WriteString(" || CASE WHEN " + row + ".collection IN (" + quoteNames(members[member]...) + ") THEN coalesce(json_extract(" + row +
 			".body, '" + path([]string{member}) + "'), '') || '" + textMark + "' ELSE '' END")
 	}
 	b.WriteString(`) COLLATE "C"), '` + wordFrom + "', '" + wordTo + "')")

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +47,7 @@ func randomNote(random *rand.Rand, id int64) *Resource {
 func TestTrigrams(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{"things", "note"}}}}
+			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}}
 			if database == "PostgreSQL" {
 				o.Database = pgtest.URL(t)
 			}
@@ -79,7 +83,7 @@ func TestTrigrams(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The next version searches other texts.
-			o.Layout = &Layout{Searched: []Index{{"things", "note"}, {"names", "note"}}}
+			o.Layout = &Layout{Searched: []Index{{Collection: "things", Field: "note"}, {Collection: "names", Field: "note"}}}
 			if s, err = Open(o); err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +99,7 @@ func TestTrigrams(t *testing.T) {
 // TestTrigramsAreNotDamaged checks that the check of a database during changes finds no damage. FTS5 alone would report some, because it
 // compares with outdated data of the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,9 +239,9 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 	}
 }
 
-// TestHasWord checks that a generic plan is used for texts with a word, and not for texts that might require a scan of the whole trigram
-// index.
-func TestHasWord(t *testing.T) {
+// TestContainsWord checks that a generic plan is used for texts with a word, and not for texts that might require a scan of the whole
+// trigram index.
+func TestContainsWord(t *testing.T) {
 	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
 		if got := (Fragment{Text: text}).hasWord(); got != want {
@@ -262,5 +266,66 @@ func TestEstimates(t *testing.T) {
 	}
 	if len(e.known) > maxEstimates {
 		t.Errorf("%d estimates are cached", len(e.known))
+	}
+}
+
+// TestDamagedTrigramIndex checks that a damaged index fails its own update alone, and no change that shares the commit.
+func TestDamagedTrigramIndex(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s, &Resource{Collection: "things", Type: "Thing", Name: "indexed", Body: []byte(`{"note":"indexed"}`)})
+	if err := s.IndexTexts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var page int64 // of the table that FTS5 writes at the end
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		return tx.QueryRow("SELECT rootpage FROM sqlite_master WHERE name = 'trigram_idx'").Scan(&page)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(filepath.Join(o.Dir, "portolan.db"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(bytes.Repeat([]byte{0xa5}, 4096), (page-1)*4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	insert(t, s, &Resource{Collection: "things", Type: "Thing", Name: "pending", Body: []byte(`{"note":"pending"}`)})
+	var both sync.WaitGroup
+	var indexErr, changeErr error
+	entered, leave := make(chan struct{}), make(chan struct{})
+	both.Go(func() {
+		indexErr = s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			close(entered)
+			<-leave
+			return tx.indexTexts()
+		})
+	})
+	<-entered
+	both.Go(func() {
+		changeErr = s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			return tx.Insert(&Resource{Collection: "things", Type: "Thing", Name: "other", Body: []byte(`{}`)})
+		})
+	})
+	for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the change waits for the commit of the first
+		time.Sleep(time.Millisecond)
+	}
+	close(leave)
+	both.Wait()
+	if !IsDamage(indexErr) || changeErr != nil {
+		t.Errorf("the update of the index returned %v, the change %v", indexErr, changeErr)
 	}
 }

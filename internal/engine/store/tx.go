@@ -120,8 +120,8 @@ type Tx struct {
 	joinedTexts map[int64][]string
 }
 
-// Writing reports whether the transaction is an update.
-func (tx *Tx) Writing() bool { return tx.writing }
+// IsUpdate reports whether the transaction is an update.
+func (tx *Tx) IsUpdate() bool { return tx.writing }
 
 // Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
@@ -294,7 +294,7 @@ func (tx *Tx) Insert(r *Resource) (err error) {
 	if r.Version, err = tx.txnNumber(); err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+	if err := tx.insert("resource", "INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
 		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
 		return fmt.Errorf("insert resource: %w", err)

@@ -11,7 +11,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.chainFaults,
 		tx.imagesFaults,
 		tx.originFaults, tx.totalsFaults, tx.trigramFaults} {
-		if err := tolerate(tx.Shielded(func() error { return check(fault) }), fault); err != nil {
+		if err := tolerate(tx.RunShielded(func() error { return check(fault) }), fault); err != nil {
 			return err
 		}
 	}
@@ -19,7 +19,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 		if e.Verify == nil {
 			continue
 		}
-		if err := tx.Shielded(func() error { return e.Verify(tx, fault) }); err != nil {
+		if err := tx.RunShielded(func() error { return e.Verify(tx, fault) }); err != nil {
 			if err := tolerate(fmt.Errorf("verify %s: %w", e.Name, err), fault); err != nil {
 				return err
 			}
@@ -37,8 +37,8 @@ func tolerate(err error, fault func(string, ...any)) error {
 	return nil
 }
 
-// Faulty reports every row of a query as a fault. The query selects a number and a text, which are the arguments of format.
-func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...any) error {
+// ReportFaults reports every row of a query as a fault. The query selects a number and a text, which are the arguments of format.
+func (tx *Tx) ReportFaults(fault func(string, ...any), format, query string, args ...any) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var text string
@@ -60,11 +60,11 @@ func (tx *Tx) databaseFaults(fault func(string, ...any)) error {
 }
 
 func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
-	if err := tx.Faulty(fault, "the reference %[2]s of resource %[1]d has a target that does not exist",
+	if err := tx.ReportFaults(fault, "the reference %[2]s of resource %[1]d has a target that does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.target WHERE r.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "the reference %[2]s has the source %[1]d, which does not exist",
+	return tx.ReportFaults(fault, "the reference %[2]s has the source %[1]d, which does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
@@ -113,25 +113,25 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 			}
 			args = append(args, mark)
 		}
-		if err := tx.Faulty(fault, check.format, check.query, args...); err != nil {
+		if err := tx.ReportFaults(fault, check.format, check.query, args...); err != nil {
 			return err
 		}
 	}
 	// Undo transactions of earlier releases do not contain what they undid. An undone transaction can be undone again after its undo was
 	// undone.
 	const undoes = "CAST(json_extract(t.body, '$.undoes') AS TEXT)"
-	if err := tx.Faulty(fault, "transaction %d undid transaction %s, which is not recorded as undone", "SELECT t.id, "+undoes+
+	if err := tx.ReportFaults(fault, "transaction %d undid transaction %s, which is not recorded as undone", "SELECT t.id, "+undoes+
 		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r"+
 		" WHERE CAST(r.txn AS TEXT) = "+
 		undoes+") AND EXISTS (SELECT 1 FROM txn o WHERE CAST(o.id AS TEXT) = "+undoes+")"); err != nil {
 		return err
 	}
-	if err := tx.Faulty(fault,
+	if err := tx.ReportFaults(fault,
 		"transaction %d is recorded as undone by transaction %s, which did not undo it", "SELECT r.txn, CAST(r.undo AS TEXT)"+
 			" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "transaction %d is recorded as undone%s, but it or its undo does not exist",
+	return tx.ReportFaults(fault, "transaction %d is recorded as undone%s, but it or its undo does not exist",
 		"SELECT r.txn, '' FROM reverting r LEFT JOIN txn t ON t.id = r.txn LEFT JOIN txn u ON u.id = r.undo WHERE t.id IS NULL OR u.id IS NULL")
 }
 

@@ -227,7 +227,7 @@ func (e *governedBelow) writeParentCondition(b *builder, row string) {
 		b.WriteString("NOT ")
 	}
 	if e.resolved != nil {
-		b.among(parent, *e.resolved)
+		b.writeAmong(parent, *e.resolved)
 		return
 	}
 	b.WriteString(parent + " IN (")
@@ -262,7 +262,7 @@ func (b *builder) whenIn(column string, ids map[truth]IDs) {
 	for _, holds := range []truth{false, true} {
 		if len(ids[holds]) > 0 {
 			b.WriteString(" WHEN ")
-			b.among(column, ids[holds])
+			b.writeAmong(column, ids[holds])
 			b.WriteString(" THEN " + holds.String())
 		}
 	}
@@ -287,8 +287,8 @@ func (e *governed) sql(b *builder, row string) {
 	b.WriteString(" FROM " + up + " WHERE " + up + ".id IN (" + e.walked + ")), " + e.otherwise.String() + ") END")
 }
 
-// Same reports whether two conditions are the same one: Nothing, or the same result of Governed.Expr.
-func Same(a, b Expr) bool {
+// EqualConditions reports whether two conditions are the same one: Nothing, or the same result of Governed.Expr.
+func EqualConditions(a, b Expr) bool {
 	switch g := a.(type) {
 	case *governed:
 		return b == Expr(g)
@@ -309,15 +309,15 @@ func (e OfResource) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// Nearest returns the first of the given resources on the way up from a resource, including that resource itself. It returns 0 if there
+// FindNearest returns the first of the given resources on the way up from a resource, including that resource itself. It returns 0 if there
 // is none.
-func (tx *Tx) Nearest(from int64, among []int64) (int64, error) {
-	found, err := tx.Deciding([]int64{from}, among)
+func (tx *Tx) FindNearest(from int64, among []int64) (int64, error) {
+	found, err := tx.FindNearestOfEach([]int64{from}, among)
 	return found[from], err
 }
 
-// Deciding is Nearest for many resources. The result lacks resources without one.
-func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
+// FindNearestOfEach is Nearest for many resources. The result lacks resources without one.
+func (tx *Tx) FindNearestOfEach(from, among []int64) (map[int64]int64, error) {
 	found := map[int64]int64{}
 	if len(among) == 0 || len(from) == 0 {
 		return found, nil
@@ -333,8 +333,8 @@ func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
 		")) SELECT one, id FROM up WHERE id IN ("+list+")")
 }
 
-// Above returns the ids of the given resources and of all resources above them.
-func (tx *Tx) Above(ids []int64) (map[int64]bool, error) {
+// ListAncestors returns the ids of the given resources and of all resources above them.
+func (tx *Tx) ListAncestors(ids []int64) (map[int64]bool, error) {
 	above, err := tx.ids64("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id IN (" + cmp.Or(idList(ids), "0") +
 		") UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent) SELECT id FROM up")
 	found := make(map[int64]bool, len(above))

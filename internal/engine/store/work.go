@@ -12,8 +12,8 @@ import (
 // releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
-// Paced returns the pause d of a worker, shortened by Options.Hurry.
-func (s *Store) Paced(d time.Duration) time.Duration {
+// ShortenPause returns the pause d of a worker, shortened by Options.Hurry.
+func (s *Store) ShortenPause(d time.Duration) time.Duration {
 	return d / time.Duration(s.hurry)
 }
 
@@ -39,7 +39,7 @@ func (s *Store) WorkOn(ctx context.Context, topics []string, every time.Duration
 				log.Error("background work failed", "work", name, "error", err)
 			}
 		}
-		s.pauseUntilCommit(ctx, s.Paced(every), topics, known)
+		s.pauseUntilCommit(ctx, s.ShortenPause(every), topics, known)
 	}
 	releaseCtx, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer end()
@@ -79,7 +79,7 @@ func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
 			if ctx.Err() != nil {
 				return
 			}
-			if _, err := l.Take(ctx); err != nil && ctx.Err() == nil {
+			if _, err := l.Acquire(ctx); err != nil && ctx.Err() == nil {
 				log.Error("lease renewal failed", "lease", l.name, "error", err)
 			}
 		}

@@ -194,7 +194,7 @@ func (s *session) truncateLog() (done bool) {
 	defer s.conn.SetBusyTimeout(busyTimeout)
 	busy, pages, checkpointed, err := s.checkpoint("PASSIVE")
 	if err != nil || pages <= 0 {
-		return true // there is no log, or checkpointIfLarge reports the error after a change
+		return true // without a log there is nothing to do, and checkpointIfLarge reports the error after a change
 	}
 	if busy || pages != checkpointed {
 		return false

@@ -67,8 +67,8 @@ func (x Times) Check(now time.Time, before *Times) error {
 	return nil
 }
 
-// next returns the first due time at or after from. It returns the zero time if there is none.
-func (x Times) next(from time.Time) time.Time {
+// nextTime returns the first due time at or after from. It returns the zero time if there is none.
+func (x Times) nextTime(from time.Time) time.Time {
 	if !x.Enabled || x.Start.IsZero() {
 		return time.Time{}
 	}
@@ -155,8 +155,8 @@ func NewClock(a *resource.API, collection string) *Clock {
 		earliest: store.NewCache[struct{}](a.Store, store.CacheOptions[time.Time]{Topics: []string{collection}})}
 }
 
-// Due reports whether a schedule is due or was changed, so that Turn has work to do.
-func (k *Clock) Due(ctx context.Context) (bool, error) {
+// IsDue reports whether a schedule is due or was changed, so that Turn has work to do.
+func (k *Clock) IsDue(ctx context.Context) (bool, error) {
 	first, known := k.earliest.Now(struct{}{})
 	if known {
 		return k.isPast(first), nil
@@ -232,13 +232,13 @@ func (k *Clock) runSchedule(c *resource.Change, row *store.Resource, s Schedule,
 		if is.last <= now.UnixMilli() {                  // false if the last run is in the future because the clock was ahead
 			from = max(from, is.last+1)
 		}
-		is.version, is.next = row.Version, unixMillis(times.next(time.UnixMilli(from)))
+		is.version, is.next = row.Version, unixMillis(times.nextTime(time.UnixMilli(from)))
 	}
 	if is.next > 0 && is.next <= now.UnixMilli() {
 		if err := do(row, s); err != nil {
 			return err
 		}
-		is.last, is.next = now.UnixMilli(), unixMillis(times.next(now.Add(time.Millisecond)))
+		is.last, is.next = now.UnixMilli(), unixMillis(times.nextTime(now.Add(time.Millisecond)))
 	}
 	if is == was {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TestNextFarBack checks that the next run is also correct if the start is centuries in the past.
-func TestNextFarBack(t *testing.T) {
+// TestNextAfterCenturies checks that the next run is also correct if the start is centuries in the past.
+func TestNextAfterCenturies(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, year := range []int{2, 1700, 1969} {
-		next := Times{Start: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), Interval: "P1D", Enabled: true}.next(now)
+		next := Times{Start: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), Interval: "P1D", Enabled: true}.nextTime(now)
 		if want := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC); !next.Equal(want) {
 			t.Errorf("from %d on: %s", year, next)
 		}
@@ -38,7 +38,7 @@ func TestNext(t *testing.T) {
 		{"PT90M", "2027-03-01T00:00:00Z", "2027-03-01T00:30:00Z", false},
 		{"P1D", "2026-03-01T02:00:01Z", "", true},
 	} {
-		got := Times{Start: start, Interval: c.interval, Enabled: !c.off}.next(at(c.from))
+		got := Times{Start: start, Interval: c.interval, Enabled: !c.off}.nextTime(at(c.from))
 		if want := c.want; want == "" && !got.IsZero() || want != "" && !got.Equal(at(want)) {
 			t.Errorf("every %q behind %s: %s, want %q", c.interval, c.from, got, c.want)
 		}

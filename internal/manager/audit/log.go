@@ -111,7 +111,7 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 	paths := resource.Provided[Options](a.Provisions).Logs[row.Name]
 	if len(paths) == 0 {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %[2]s does not keep %[1]s: set one of its flags "+
-			"(--access-log, --audit-log, --data)", problem.About(row.ID, row.Name), a.Manager.Hostname)
+			"(--access-log, --audit-log, --data)", problem.Describe(row.ID, row.Name), a.Manager.Hostname)
 	}
 	var files []*io.SectionReader
 	var newer fs.FileInfo

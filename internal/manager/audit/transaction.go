@@ -27,7 +27,7 @@ func registerTransactions(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
 	r.Collection(resource.Collection{Name: "transactions", Act: undo, Estimate: estimateUndo, From: transactionRows,
 		History: true, Guard: resource.HistoryList, Complete: completeTransactions,
-		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
+		Options: []resource.RequestHeader{forceUndo.Header(resource.Creating)}}, &Transaction{})
 }
 
 // forceUndo is the request header that undoes a transaction even if its resources were changed afterwards.
@@ -112,5 +112,5 @@ func undo(c *resource.Change, o schema.Object) error {
 			return problem.NotFound("transaction %d of %s does not exist", t.TransactionID, c.Caller.Name)
 		}
 	}
-	return c.Undo(t.TransactionID, forceUndo.In(c.Options))
+	return c.Undo(t.TransactionID, forceUndo.Value(c.Options))
 }

@@ -26,9 +26,9 @@ type Flow struct {
 // People reports whether browsers can sign in at the issuer: issuer and client ID are set.
 func (t *Tokens) People() bool { return t.Issuer != "" && t.ClientID != "" }
 
-// Begin returns the URL of the sign-in page of the issuer. back is the redirect URL, whose parameters Redeem takes. It returns
+// StartSignIn returns the URL of the sign-in page of the issuer. back is the redirect URL, whose parameters Redeem takes. It returns
 // ErrUnavailable if the issuer does not answer.
-func (t *Tokens) Begin(ctx context.Context, f Flow, back string) (to string, err error) {
+func (t *Tokens) StartSignIn(ctx context.Context, f Flow, back string) (to string, err error) {
 	_, end, provider, err := t.discover(ctx)
 	if err != nil {
 		return "", err

@@ -47,7 +47,7 @@ func TestKerberos(t *testing.T) {
 	}
 	k.Host = "127.0.0.1:1"
 	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("where nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 	whole, _ := base64.StdEncoding.DecodeString(realm.Keytab)
 	for cut := range len(whole) {

@@ -29,7 +29,7 @@ func TestLDAP(t *testing.T) {
 	starting.StartTLS = true
 	tls.TLS, tls.Port = true, d.Secure
 	distrustful.StartTLS, distrustful.Certificates = true, authntest.Certificate(t, t.TempDir())
-	elsewhere.Port = int64(freeport.For(t).Port())
+	elsewhere.Port = int64(freeport.Reserve(t).Port())
 	stranger.BindPassword = "wrong"
 	for name, l := range map[string]LDAP{"plain": plain, "StartTLS": starting, "LDAPS": tls} {
 		id, err := l.Check(t.Context(), "carol", "carols password")
@@ -182,8 +182,8 @@ func directoryEntry(number int64, dn, uid string) *ber.Packet {
 	return p
 }
 
-// TestEndlessDirectory checks that a sign-in fails as soon as the directory has sent more entries than the limit.
-func TestEndlessDirectory(t *testing.T) {
+// TestDirectoryEntriesAreLimited checks that a sign-in fails as soon as the directory has sent more entries than the limit.
+func TestDirectoryEntriesAreLimited(t *testing.T) {
 	var sent atomic.Int64
 	port := fakeDirectory(t, func(c net.Conn, number int64) {
 		for entry := directoryEntry(number, "cn="+strings.Repeat("x", 1<<20), "").Bytes(); ; {
@@ -210,7 +210,7 @@ func TestFailedReferrals(t *testing.T) {
 		_, _ = c.Write(directoryEntry(number, "UID=carol,dc=x", "carol").Bytes())
 		_, _ = c.Write(directoryResult(number, ldap.ApplicationSearchResultDone).Bytes())
 	})
-	dead := freeport.For(t).Port()
+	dead := freeport.Reserve(t).Port()
 	refers := func(c net.Conn, number int64, port any) {
 		p := directoryMessage(number)
 		r := ber.Encode(ber.ClassApplication, ber.TypeConstructed, ldap.ApplicationSearchResultReference, nil, "")
@@ -232,6 +232,6 @@ func TestFailedReferrals(t *testing.T) {
 	}
 	// A user who is not found may be at the unreachable target of the referral.
 	if _, err := l.Check(t.Context(), "dave", "x"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("somebody who may be behind a referral: %v", err)
+		t.Errorf("a user in another directory: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // counted counts the connections and packets to a port of 127.0.0.1, over TCP and UDP.
 func counted(t *testing.T) (at netip.AddrPort, came *atomic.Int64) {
 	t.Helper()
-	at, came = freeport.For(t), new(atomic.Int64)
+	at, came = freeport.Reserve(t), new(atomic.Int64)
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestForbiddenHosts(t *testing.T) {
 				return err
 			},
 			"discovery for people": func(ctx context.Context) error {
-				_, err := tokens(func(*Tokens) {}).Begin(ctx, Flow{State: "s"}, "https://here.example/back")
+				_, err := tokens(func(*Tokens) {}).StartSignIn(ctx, Flow{State: "s"}, "https://here.example/back")
 				return err
 			},
 			"introspection": func(ctx context.Context) error {

@@ -22,7 +22,7 @@ import (
 func freeRADIUS(t *testing.T) RADIUS {
 	t.Helper()
 	server := authntest.Program(t, "freeradius")
-	dir, port := t.TempDir(), int64(freeport.For(t).Port())
+	dir, port := t.TempDir(), int64(freeport.Reserve(t).Port())
 	config := fmt.Sprintf(`prefix = /usr
 name = freeradius
 logdir = %[1]s

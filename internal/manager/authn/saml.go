@@ -158,8 +158,8 @@ func (p SAML) serviceProvider() (*saml.ServiceProvider, error) {
 	return all, nil
 }
 
-// Begin returns the URL of the sign-in page and the id of the request, which the response repeats.
-func (p SAML) Begin(state string) (to, request string, err error) {
+// StartSignIn returns the URL of the sign-in page and the id of the request, which the response repeats.
+func (p SAML) StartSignIn(state string) (to, request string, err error) {
 	provider, err := p.serviceProvider()
 	if err != nil {
 		return "", "", err

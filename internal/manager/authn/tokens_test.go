@@ -68,8 +68,8 @@ func TestTokens(t *testing.T) {
 			claims(map[string]any{"exp": nil})),
 		"not yet": p.Sign(t, claims(map[string]any{"nbf": time.Now().Add(time.Hour).Unix()})), "no user": p.Sign(t,
 			claims(map[string]any{"preferred_username": nil})),
-		"a user that is no text": p.Sign(t, claims(map[string]any{"preferred_username": []string{"carol"}})),
-		"an old key":             good, "no signature": none + "." + parts[1] + ".", "without a signature": parts[0] + "." + parts[1] + ".",
+		"a user that is not a text": p.Sign(t, claims(map[string]any{"preferred_username": []string{"carol"}})),
+		"an old key":                good, "no signature": none + "." + parts[1] + ".", "without a signature": parts[0] + "." + parts[1] + ".",
 		"a stranger's key":           authntest.SignBy(t, jose.RS256, jose.JSONWebKey{Key: stranger, KeyID: authntest.KeyID(own)}, claims(nil)),
 		"the public key as a secret": authntest.SignBy(t, jose.HS256, jose.JSONWebKey{Key: public, KeyID: authntest.KeyID(own)}, claims(nil)),
 		"a key of its own":           authntest.SignBy(t, jose.RS256, jose.JSONWebKey{Key: stranger, KeyID: "own"}, claims(nil)),
@@ -100,7 +100,7 @@ func TestTokens(t *testing.T) {
 	p.Close()
 	away := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
 	if _, _, err := away.Verify(t.Context(), fresh); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("nobody is there: %v", err)
+		t.Errorf("without a provider: %v", err)
 	}
 }
 

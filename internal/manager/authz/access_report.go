@@ -101,7 +101,7 @@ func (s *Policy) access(tx *store.Tx, a *resource.API, caller resource.Caller, u
 	x := &UserAccess{User: user, Administrator: as.Administrator, SecurityPrivilege: p.Security, HistoryPrivilege: p.History, Fleet: seesNone,
 		FleetRights: []FleetAccess{}, Collections: []CollectionAccess{}, Types: []TypeAccess{}, Places: []PlaceAccess{}}
 	r := rightsIn(as)
-	x.Everything = r == nil || r.Everything()
+	x.Everything = r == nil || r.SeesEverything()
 	if err := x.addFleet(tx, user); err != nil {
 		return nil, err
 	}
@@ -162,12 +162,12 @@ func collectionAccess(a *resource.API, as resource.Caller, c *resource.Collectio
 // highestIn returns the highest level for resources of a collection: at places in the collection, and below places in collections above it.
 func (r *Rights) highestIn(a *resource.API, c *resource.Collection) (most Level) {
 	for _, t := range c.Types {
-		most = max(most, r.places[0].below(t.Name))
+		most = max(most, r.places[0].levelBelow(t.Name))
 		for _, id := range r.placeIDs {
 			if of := r.collections[id]; of == c.Name {
-				most = max(most, r.places[id].own, r.places[id].below(t.Name))
-			} else if a.Above(c, of) {
-				most = max(most, r.places[id].below(t.Name))
+				most = max(most, r.places[id].own, r.places[id].levelBelow(t.Name))
+			} else if a.CanContain(c, of) {
+				most = max(most, r.places[id].levelBelow(t.Name))
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (r *Rights) defaultLevel(typeName string) Level {
 	if r == nil {
 		return Full
 	}
-	return r.places[0].below(typeName)
+	return r.places[0].levelBelow(typeName)
 }
 
 // highestLevel returns the highest level for a type at any place.
@@ -187,7 +187,7 @@ func (r *Rights) highestLevel(typeName string) Level {
 	most := r.defaultLevel(typeName)
 	if r != nil {
 		for _, id := range r.placeIDs {
-			most = max(most, r.places[id].below(typeName))
+			most = max(most, r.places[id].levelBelow(typeName))
 		}
 	}
 	return most
@@ -234,7 +234,7 @@ func label(h store.Head) string {
 
 // effective returns the rights of a user by the rights of the place. level is the level of the resource itself.
 func (p *place) effective(user int64, level Level) resource.Effective {
-	e := resource.Effective{User: &user, AccessLevel: level.String(), LevelBelow: p.below("").String(),
+	e := resource.Effective{User: &user, AccessLevel: level.String(), LevelBelow: p.levelBelow("").String(),
 		AccessOverrides: []resource.TypeLevel{}, WorkflowLevel: noWorkflow}
 	if p == nil {
 		return e

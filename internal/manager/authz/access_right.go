@@ -89,7 +89,7 @@ func (x *AccessRight) level(typeName string) Level {
 
 // BeforeWrite rejects a right that the caller may not grant.
 func (x *AccessRight) BeforeWrite(c *resource.Change) error {
-	if c.Creates() {
+	if c.IsCreation() {
 		return x.checkGranter(c, "ADD_ACCESS_RIGHTS")
 	}
 	return x.checkGranter(c, "CHANGE_ACCESS_RIGHTS")
@@ -152,10 +152,10 @@ func (x *AccessRight) checkResource(c *resource.Change) error {
 // rejectDuplicate rejects a second right of the same type for a subject at a resource. When an undo restores a right, the right itself is
 // found and is not a second one.
 func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error {
-	if !c.Creates() { // the subject and the resource cannot be changed
+	if !c.IsCreation() { // the subject and the resource cannot be changed
 		return nil
 	}
-	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), OfType(x.Type),
+	rows, err := c.Tx.ListSome(store.All{store.InCollection("accessRights"), OfType(x.Type),
 		store.LinksTo{Targets: []int64{subject}, Field: "userScope"}}, maxRights)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (r *Rights) checkGranterBelow(c *resource.Change, at int64) error {
 		if r.places[id].minBelow() == Full {
 			continue
 		}
-		above, err := c.Tx.Above([]int64{id})
+		above, err := c.Tx.ListAncestors([]int64{id})
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (f *rightsFollower) checkFourEyes(r *store.Resource) error {
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without approval: the configuration requires it (%s)", author.Name, r.Type,
-		problem.About(r.ID, labelOf(r)), FourEyesTypes)
+		problem.Describe(r.ID, labelOf(r)), FourEyesTypes)
 }
 
 // userName returns the name of the user whose rights are checked.
@@ -117,7 +117,7 @@ func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resour
 	}
 	level := d.level
 	if below {
-		level = d.place.below(typeName)
+		level = d.place.levelBelow(typeName)
 	}
 	if !below {
 		typeName = "" // the resource has its own right

@@ -73,8 +73,8 @@ func (p *place) combine() {
 	}
 }
 
-// below returns the level of resources of a type below the place.
-func (p *place) below(typeName string) Level {
+// levelBelow returns the level of resources of a type below the place.
+func (p *place) levelBelow(typeName string) Level {
 	if p == nil {
 		return Hide
 	}

@@ -144,12 +144,12 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 		switch {
 		case c.History == "HIDE":
 			return store.Nothing
-		case r != nil && !r.Everything(): // other users change resources that the user may not see
+		case r != nil && !r.SeesEverything(): // other users change resources that the user may not see
 			return store.HasParent(c.User)
 		}
 		return nil
 	case resource.HistoryImages:
-		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" || r != nil && !r.Everything() {
+		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" || r != nil && !r.SeesEverything() {
 			return store.Nothing
 		}
 		return nil
@@ -157,7 +157,7 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 		switch {
 		case r == nil || r.events:
 			return nil
-		case !r.Everything():
+		case !r.SeesEverything():
 			return store.Nothing
 		}
 		return notAdministrative

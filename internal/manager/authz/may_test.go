@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// TestMay checks actions and visibility by role, privilege and pending password reset.
-func TestMay(t *testing.T) {
+// TestPermissions checks actions and visibility by role, privilege and pending password reset.
+func TestPermissions(t *testing.T) {
 	admin := resource.Caller{User: 7, Session: 8, Administrator: true, History: "ADMINISTRATOR", Security: "ADMINISTRATOR"}
 	analyst := resource.Caller{User: 7, Session: 8, History: "HIDE", Security: "NO_ACCESS"}
 	reading, resetting := admin, admin

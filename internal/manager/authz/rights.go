@@ -167,7 +167,7 @@ func (r *Rights) visibility(typeName string) string {
 	shape := make([]byte, 0, len(r.placeIDs)+1)
 	for _, id := range append([]int64{0}, r.placeIDs...) {
 		seen := byte('0')
-		if r.places[id].below(typeName) >= View {
+		if r.places[id].levelBelow(typeName) >= View {
 			seen = '1'
 		}
 		shape = append(shape, seen)
@@ -175,8 +175,8 @@ func (r *Rights) visibility(typeName string) string {
 	return string(shape)
 }
 
-// Everything reports whether the user sees all existing and future resources.
-func (r *Rights) Everything() bool { return r.everything }
+// SeesEverything reports whether the user sees all existing and future resources.
+func (r *Rights) SeesEverything() bool { return r.everything }
 
 // seesAnything reports whether the user sees any resource.
 func (r *Rights) seesAnything() bool {
@@ -194,11 +194,11 @@ func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) 
 	for i, h := range heads {
 		ids[i] = h.ID
 	}
-	deciding, err := tx.Deciding(ids, r.placeIDs)
+	deciding, err := tx.FindNearestOfEach(ids, r.placeIDs)
 	seen := make(map[int64]bool, len(heads))
 	for _, h := range heads {
 		at := deciding[h.ID]
-		if level := r.places[at].below(h.Type); at == h.ID {
+		if level := r.places[at].levelBelow(h.Type); at == h.ID {
 			seen[h.ID] = r.places[at].own >= View
 		} else {
 			seen[h.ID] = level >= View
@@ -219,13 +219,13 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 	above := map[int64]bool{}
 	var err error
 	if len(r.hiding) > 0 {
-		if above, err = tx.Above(r.hiding); err != nil {
+		if above, err = tx.ListAncestors(r.hiding); err != nil {
 			return nil, err
 		}
 	}
 	deciding := map[int64]int64{}
 	if len(r.special) > 0 {
-		if deciding, err = tx.Deciding(ids, r.placeIDs); err != nil {
+		if deciding, err = tx.FindNearestOfEach(ids, r.placeIDs); err != nil {
 			return nil, err
 		}
 	}
@@ -338,9 +338,9 @@ func (r *Rights) seenCondition(typeName string, around store.Surroundings) store
 	}
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Collections: r.collections,
 		Around:    around,
-		Otherwise: r.places[0].below(typeName) >= View}
+		Otherwise: r.places[0].levelBelow(typeName) >= View}
 	for _, id := range r.placeIDs {
-		g.Own[id], g.Below[id] = r.places[id].own >= View, r.places[id].below(typeName) >= View
+		g.Own[id], g.Below[id] = r.places[id].own >= View, r.places[id].levelBelow(typeName) >= View
 	}
 	e := g.Expr()
 	r.seen.Store(key, seenEntry{e})
@@ -357,7 +357,7 @@ type decision struct {
 
 // decisionFor returns the decision for a resource of a type, given its id and its parent's.
 func (r *Rights) decisionFor(tx *store.Tx, id, parent int64, typeName string) (decision, error) {
-	return r.decide(id, parent, typeName, func(parent int64) (int64, error) { return tx.Nearest(parent, r.placeIDs) })
+	return r.decide(id, parent, typeName, func(parent int64) (int64, error) { return tx.FindNearest(parent, r.placeIDs) })
 }
 
 // decide is decisionFor with a function that returns the place that governs everything below a resource; 0 for none.
@@ -366,12 +366,12 @@ func (r *Rights) decide(id, parent int64, typeName string, placeOf func(parent i
 		return decision{p.own, id, p}, nil
 	}
 	at, err := placeOf(parent)
-	return r.below(at, typeName), err
+	return r.decideBelow(at, typeName), err
 }
 
-// below returns the decision for resources of a type below a place; 0 is the place of the default rights.
-func (r *Rights) below(at int64, typeName string) decision {
-	return decision{r.places[at].below(typeName), at, r.places[at]}
+// decideBelow returns the decision for resources of a type below a place; 0 is the place of the default rights.
+func (r *Rights) decideBelow(at int64, typeName string) decision {
+	return decision{r.places[at].levelBelow(typeName), at, r.places[at]}
 }
 
 // reason names the access rights that decide, for error messages.

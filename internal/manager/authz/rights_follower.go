@@ -139,7 +139,7 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 		}
 		if errors.Is(err, resource.ErrApproval) {
 			return problem.Forbidden("AccessDenied", "%s %s also changes %s %s, which requires approval: request a change of that resource instead",
-				after.Type, problem.About(after.ID, labelOf(after)), r.Type, problem.About(r.ID, labelOf(r)))
+				after.Type, problem.Describe(after.ID, labelOf(after)), r.Type, problem.Describe(r.ID, labelOf(r)))
 		}
 		if err != nil {
 			return err
@@ -267,7 +267,7 @@ func (f *rightsFollower) placeOf(parent int64) (int64, error) {
 	if at, ok := f.nearest[parent]; ok {
 		return at, nil
 	}
-	at, err := f.tx.Nearest(parent, f.rights.placeIDs)
+	at, err := f.tx.FindNearest(parent, f.rights.placeIDs)
 	if err != nil {
 		return 0, err
 	}
@@ -304,7 +304,7 @@ func (f *rightsFollower) checkApproval(r *store.Resource, d decision, level Leve
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without approval: %s, with the workflow level RECOMMEND", f.userName(), r.Type,
-		problem.About(r.ID, labelOf(r)), d.reason())
+		problem.Describe(r.ID, labelOf(r)), d.reason())
 }
 
 // checkLevel rejects a change if the decision gives a lower level.
@@ -318,13 +318,13 @@ func (f *rightsFollower) checkLevel(r *store.Resource, d decision, level Level, 
 			what)
 	}
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: this requires the level %s, but %s", name, what, r.Type,
-		problem.About(r.ID, labelOf(r)), level,
+		problem.Describe(r.ID, labelOf(r)), level,
 		d.reason())
 }
 
 // requireAdd rejects moving a visible resource to a place where the user may not add it.
 func (f *rightsFollower) requireAdd(r *store.Resource, at int64, what, where string) error {
-	d := f.rights.below(at, r.Type)
+	d := f.rights.decideBelow(at, r.Type)
 	if d.level != Hide {
 		if err := f.checkLevel(r, d, Add, what); err != nil {
 			return err
@@ -334,7 +334,7 @@ func (f *rightsFollower) requireAdd(r *store.Resource, at int64, what, where str
 	name := f.userName()
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: this requires the level ADD %s, but %[1]s has no access there", name, what,
 		r.Type,
-		problem.About(r.ID, labelOf(r)), where)
+		problem.Describe(r.ID, labelOf(r)), where)
 }
 
 // labelOf returns the name or the id of a visible resource, for error messages.

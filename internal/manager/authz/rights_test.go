@@ -184,7 +184,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/transactions/"+theirs, "", as)
 	for _, row := range m.Want(200, "GET", "/api/v2/transactions?limit=1000", "", as).Get("data").([]any) {
 		if name := fmt.Sprint(row.(map[string]any)["user"]); !strings.Contains(name, "ada") {
-			t.Errorf("who does not see everything is shown what somebody else did: %v", row)
+			t.Errorf("a user with partial rights sees a transaction of another user: %v", row)
 		}
 	}
 	if r := m.Do("POST", "/api/v2/transactions", `{"transaction":{"id":`+theirs+`}}`, as); r.StatusCode < 400 {
@@ -250,7 +250,7 @@ func TestGivingAccessRights(t *testing.T) {
 	}
 	r = m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", as)
 	if r.Text("accessLevel") != "ADD" || r.Text("decidedBy.resource") != network || r.Text("user") != first {
-		t.Errorf("of the other is said %s", r.Body)
+		t.Errorf("the report about another user is %s", r.Body)
 	}
 	_, nobody := m.User("nobody", "VIEW_MY_ACCESS_RIGHTS")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network+"/effectiveRights?user="+first, "", nobody)
@@ -264,7 +264,7 @@ func TestGivingAccessRights(t *testing.T) {
 
 	// Events, and the deletion of rights with their user.
 	if r := m.Want(200, "GET", "/api/v2/events", "", as); r.Count() != 0 {
-		t.Errorf("events are shown to who does not see everything: %s", r.Body)
+		t.Errorf("a user with partial rights sees events: %s", r.Body)
 	}
 	m.ID(post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+`},"administrativeAccessRights":[{"resourceType":"Event","accessLevel":"VIEW"}]}`)
 	m.Want(200, "GET", "/api/v2/events", "", as)
@@ -720,9 +720,9 @@ func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subject
 	}
 }
 
-// TestRightsOfWhatIsSplit checks that the parts of a split resource get its rights, whoever splits it. Undo deletes these rights with the
-// parts.
-func TestRightsOfWhatIsSplit(t *testing.T) {
+// TestPartsOfSplitInheritRights checks that the parts of a split resource get its rights, whoever splits it. Undo deletes these rights
+// with the parts.
+func TestPartsOfSplitInheritRights(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	person := func(name, level string) string {

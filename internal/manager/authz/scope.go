@@ -55,7 +55,7 @@ func (p Principal) OpensFleet() error {
 	if p.Scopes.has(ScopeFleet) {
 		return nil
 	}
-	return p.Scopes.missing(p.Name, ScopeFleet)
+	return p.Scopes.missingScope(p.Name, ScopeFleet)
 }
 
 // OpensAddress returns an error if the token is valid for the fleet API only.
@@ -63,7 +63,7 @@ func (p Principal) OpensAddress() error {
 	if p.Scopes != ScopeFleet {
 		return nil
 	}
-	return p.Scopes.missing(p.Name, ScopeAddress)
+	return p.Scopes.missingScope(p.Name, ScopeAddress)
 }
 
 // checkChange returns an error if the token does not allow the change. Resources created below another one, and links that start at it, are
@@ -84,14 +84,14 @@ func (s Scopes) checkChange(name string, on resource.Subject, names []string) er
 			one = ScopeAddress
 		}
 		if !s.has(one) {
-			return s.missing(name, one)
+			return s.missingScope(name, one)
 		}
 	}
 	return nil
 }
 
-// missing returns the error for a missing scope.
-func (s Scopes) missing(name, scope string) error {
+// missingScope returns the error for a missing scope.
+func (s Scopes) missingScope(name, scope string) error {
 	if !strings.HasPrefix(name, "token ") && !strings.HasPrefix(name, "key set ") {
 		name = "this token of " + name
 	}

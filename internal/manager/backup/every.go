@@ -18,9 +18,9 @@ const flagSchedule = "every"
 // the first day.
 const firstBackupDelay = time.Minute
 
-// Every creates or changes the schedule flagSchedule to make a backup each interval and to keep the given number of files. An interval of 0
-// changes nothing: an existing schedule stays as it is.
-func Every(ctx context.Context, a *resource.API, interval time.Duration, keep int64) error {
+// ScheduleEvery creates or changes the schedule flagSchedule to make a backup each interval and to keep the given number of files. An
+// interval of 0 changes nothing: an existing schedule stays as it is.
+func ScheduleEvery(ctx context.Context, a *resource.API, interval time.Duration, keep int64) error {
 	if interval == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 	}
 	length := fmt.Sprintf("PT%dS", int64(interval/time.Second))
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "--backup-every"}, func(tx *store.Tx) error {
-		database, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("databases")})
+		database, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.InCollection("databases")})
 		if err != nil || database == nil {
 			return err
 		}

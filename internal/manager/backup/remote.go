@@ -72,7 +72,7 @@ func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
 			return nil
 		}
 		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %d (%s) uploads files with the prefix %s to the same "+
-			"directory: use another filePrefix or remoteDirectory", row.ID, problem.About(row.ID, row.Name), x.prefix())
+			"directory: use another filePrefix or remoteDirectory", row.ID, problem.Describe(row.ID, row.Name), x.prefix())
 	})
 }
 
@@ -456,8 +456,8 @@ func (r *Runner) saveCompleteUpload(c *resource.Change, u upload, now *DatabaseB
 	})
 }
 
-// Last returns the time of the newest backup that is listed or was uploaded to another machine; the zero time if there is none.
-func Last(tx *store.Tx) (last time.Time, err error) {
+// LastBackup returns the time of the newest backup that is listed or was uploaded to another machine; the zero time if there is none.
+func LastBackup(tx *store.Tx) (last time.Time, err error) {
 	var made int64 // Unix milliseconds
 	if err := tx.QueryRow("SELECT coalesce(max(made), 0) FROM backup_remote").Scan(&made); err != nil {
 		return last, err

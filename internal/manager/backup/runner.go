@@ -126,7 +126,7 @@ func (o Options) readPlace() (string, error) {
 
 // runOnce does all pending work.
 func (r *Runner) runOnce(ctx context.Context) error {
-	due, err := r.clock.Due(ctx)
+	due, err := r.clock.IsDue(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *Runner) runOnce(ctx context.Context) error {
 	if err := r.saveSentFiles(ctx); err != nil {
 		return err
 	}
-	if held, err := r.lease.Take(ctx); err != nil || !held {
+	if held, err := r.lease.Acquire(ctx); err != nil || !held {
 		return err
 	}
 	defer r.lease.Keep(ctx, r.log)()

@@ -72,7 +72,7 @@ const maxName = 10
 
 // BeforeWrite rejects unsupported settings, names that cannot begin a file name, and times that never come.
 func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	x.isRequested = x.State == queued

@@ -88,7 +88,7 @@ func (x *DatabaseBackupFile) relativePath() string {
 
 // BeforeWrite sets the fields of a received backup. Its name gets the suffix of backups.
 func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() || !c.Creates() {
+	if !c.IsRequested() || !c.IsCreation() {
 		return nil
 	}
 	if c.Content == nil {

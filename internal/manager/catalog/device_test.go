@@ -44,7 +44,7 @@ func TestDevices(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
 		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)
 
-	// What is given is all that it has; what is not given stays.
+	// A list of addresses replaces all of them; an omitted list changes none.
 	m.Want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/devices/"+device+"/addresses", ""); got.Text("count") != "2" {
 		t.Errorf("after another name its addresses are %s", got.Body)

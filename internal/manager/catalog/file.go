@@ -61,7 +61,7 @@ func (x *TFTPFile) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if c.Content == nil {
-		if c.Creates() {
+		if c.IsCreation() {
 			return problem.Missing("fileData")
 		}
 		return nil
@@ -87,7 +87,7 @@ func checkFile(c *resource.Change, name string, parent int64) error {
 	}
 	above, err := c.Tx.Head(parent)
 	if err == nil && above.Type == "TFTPFile" {
-		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file and cannot contain others", problem.About(above.ID, above.Name))
+		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file and cannot contain others", problem.Describe(above.ID, above.Name))
 	}
 	return err
 }

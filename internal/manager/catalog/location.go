@@ -60,7 +60,7 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 	if code := strings.TrimSpace(strings.TrimPrefix(x.Code, above.Code)); above.Parent == 0 && place.MatchString(code) {
 		x.Locode = above.Code + " " + code
 	}
-	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
+	same, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}, Indexed: true}, Op: "eq", Value: x.Code},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if same != nil {

@@ -24,7 +24,7 @@ func TestLocodes(t *testing.T) {
 		t.Errorf("by its UN/LOCODE is found %s", r.Body)
 	}
 	if r := m.Want(201, "POST", "/api/v2/locations/"+oslo+"/locations", `{"name":"Hall 1","code":"HAL"}`); r.Get("locode") != nil {
-		t.Errorf("what lies in a place has the UN/LOCODE %s", r.Body)
+		t.Errorf("a resource at a location has the UN/LOCODE %s", r.Body)
 	}
 	m.Want(200, "PATCH", "/api/v2/locations/"+oslo, `{"code":"depot 2"}`, apitest.MergePatch)
 	if r := m.Want(200, "GET", "/api/v2/locations/"+oslo, ""); r.Get("locode") != nil {

@@ -49,7 +49,7 @@ func TestTags(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.Text("data.0.id") != tag {
 		t.Errorf("after the undo the network's tags are %s", got.Body)
 	}
-	// What a link answers is what was linked, as it is then.
+	// The answer to a link is the linked resource in its new state.
 	linked := m.Want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
 	m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"signed":false}`, apitest.MergePatch, "If-Match: "+linked.Header.Get("ETag"))
 	// Networks on one wire.

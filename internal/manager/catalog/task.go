@@ -37,7 +37,7 @@ const maxTasks = 1000
 
 // Validate rejects a task that ends before it starts, and a new task where the user has maxTasks already.
 func (x *Task) Validate(c *resource.Change) error {
-	if c.Requested() && c.Creates() {
+	if c.IsRequested() && c.IsCreation() {
 		n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("tasks"), store.HasParent(x.Parent)}})
 		if err != nil {
 			return err

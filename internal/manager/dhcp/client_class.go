@@ -173,7 +173,7 @@ func (x *DHCPv4Subclass) BeforeWrite(*resource.Change) error {
 
 // Validate parses the value, and rejects one that is longer than the class compares.
 func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
-	row, err := c.Above(x.Parent)
+	row, err := c.ReadParent(x.Parent)
 	if err != nil {
 		return err
 	}

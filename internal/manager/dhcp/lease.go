@@ -36,8 +36,8 @@ func registerLeases(r *resource.Registry) {
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leases", Where: ofAddress})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofAddress})
 	for _, above := range []string{"blocks", "networks", "ranges"} {
-		r.Computed(resource.ComputedSub{Below: above, Name: "leases", Where: within})
-		r.Computed(resource.ComputedSub{Below: above, Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: within})
+		r.Computed(resource.ComputedSub{Below: above, Name: "leases", Where: filterByParent})
+		r.Computed(resource.ComputedSub{Below: above, Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: filterByParent})
 	}
 	r.Computed(resource.ComputedSub{Below: "macAddresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofHardware})
 }
@@ -144,8 +144,8 @@ var (
 	configurationColumn = store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}
 )
 
-// within returns the condition for the rows of the addresses in a block, network or range.
-func within(_ *store.Tx, _ *resource.API, above *store.Resource) (store.Expr, error) {
+// filterByParent returns the condition for the rows of the addresses in a block, network or range.
+func filterByParent(_ *store.Tx, _ *resource.API, above *store.Resource) (store.Expr, error) {
 	return store.All{store.Compare{Field: configurationColumn, Op: "eq", Value: above.Configuration},
 		store.Compare{Field: lowColumn, Op: "ge", Value: above.Low}, store.Compare{Field: lowColumn, Op: "le", Value: above.High}}, nil
 }

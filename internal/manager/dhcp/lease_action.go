@@ -31,7 +31,7 @@ const LeaseActions = "leaseActions"
 func registerLeaseActions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: LeaseActions, Parents: []string{"networks"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &LeaseAction{})
-	r.Further(resource.FurtherSub{Below: "networks", Name: LeaseActions, Item: LeaseActions, Types: []string{"LeaseAction"}})
+	r.DeclareUnlinked(resource.FurtherSub{Below: "networks", Name: LeaseActions, Item: LeaseActions, Types: []string{"LeaseAction"}})
 }
 
 // LeaseAction is an action on the lease of an address.
@@ -56,10 +56,10 @@ type LeaseAction struct {
 
 // BeforeWrite rejects an action that the lease of the address does not allow. RESERVE is performed at once.
 func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() || !c.Creates() {
+	if !c.IsRequested() || !c.IsCreation() {
 		return nil
 	}
-	network, err := c.Above(x.Parent)
+	network, err := c.ReadParent(x.Parent)
 	if err != nil {
 		return err
 	}

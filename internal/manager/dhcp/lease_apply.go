@@ -104,7 +104,7 @@ func (w *leaseWriter) networkOf(reported int64, a netip.Addr) (int64, error) {
 	if contains(row) {
 		return row.ID, nil
 	}
-	found, err := w.tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
+	found, err := w.tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
 		store.Compare{Field: configurationColumn, Op: "eq", Value: w.configuration},
 		store.Compare{Field: lowColumn, Op: "le", Value: key},
 		store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}, Op: "ge", Value: key}}})

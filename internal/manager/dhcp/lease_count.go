@@ -84,7 +84,7 @@ const countsAtOnce = 500
 func (*Leases) CountRanges(tx *store.Tx, ids []int64) (map[int64]map[string]int64, error) {
 	all := make(map[int64]map[string]int64, len(ids))
 	for part := range slices.Chunk(ids, countsAtOnce) {
-		list, args := store.In(part)
+		list, args := store.InList(part)
 		if err := readCounts(tx, all, "SELECT container, state, n FROM dhcp_lease_count WHERE container IN "+list, args...); err != nil {
 			return nil, err
 		}

@@ -42,8 +42,8 @@ func packSamples(all []sample) []byte {
 	return packed
 }
 
-// thin removes the samples that are too old, and all but the first of each hour from those older than a day.
-func thin(all []sample, now time.Time) []sample {
+// thinSamples removes the samples that are too old, and all but the first of each hour from those older than a day.
+func thinSamples(all []sample, now time.Time) []sample {
 	oldest, fine := now.Add(-keepSamples).Unix(), now.Add(-trendWindow).Unix()
 	hour := int64(-1)
 	return slices.DeleteFunc(all, func(s sample) bool {
@@ -87,7 +87,7 @@ func (*Leases) Trends(tx *store.Tx, ids []int64) (map[int64]ipam.Trend, error) {
 	all := map[int64]ipam.Trend{}
 	now := tx.Now()
 	for part := range slices.Chunk(ids, countsAtOnce) {
-		list, args := store.In(part)
+		list, args := store.InList(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id int64
 			var packed []byte
@@ -173,7 +173,7 @@ func (r rangeCount) sample(tx *store.Tx, packed []byte, now time.Time) (wrote bo
 	if n := len(all); n > 0 && now.Unix()-int64(all[n-1].at) < int64(SampleInterval/time.Second) {
 		return false, nil
 	}
-	all = thin(append(all, sample{uint32(now.Unix()), uint32(min(max(0, r.n), math.MaxUint32))}), now) //nolint:gosec // within the bounds
+	all = thinSamples(append(all, sample{uint32(now.Unix()), uint32(min(max(0, r.n), math.MaxUint32))}), now) //nolint:gosec // within the bounds
 	return true, tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (?, ?) "+
 		"ON CONFLICT (container) DO UPDATE SET samples = excluded.samples", r.id, packSamples(all))
 }

@@ -57,7 +57,7 @@ func (r *Reporter) Decode(text json.RawMessage) (any, error) {
 }
 
 // Apply applies records of a node of a service point, as returned by Decode. Records that were applied before are skipped. Records of a
-// service point without a server are dropped: nobody can see them.
+// service point without a server are dropped, because no user could see them.
 func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records []any) error {
 	server, err := ServerOfPoint(tx, servicePoint)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 
 // ServerOfPoint returns the server that is linked to a service point; nil if there is none.
 func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
-	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+	return tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
 }
 

@@ -11,7 +11,7 @@ import (
 func registerMACPools(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "macPools", Parents: []string{"configurations"}}, &MACPool{}, &DenyMACPool{})
 	r.Rule(resource.Rule{Types: []string{"Configuration"}, AfterWrite: func(c *resource.Change) error {
-		if !c.Creates() {
+		if !c.IsCreation() {
 			return nil
 		}
 		return createDenyPool(c, schema.HeadOf(c.New).ID)
@@ -55,7 +55,7 @@ type DenyMACPool struct {
 
 // BeforeWrite rejects a change of the pool. Its members are changed by a field of the hardware address.
 func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() && c.Requested() {
+	if !c.IsCreation() && c.IsRequested() {
 		return problem.Forbidden("UpdateNotAllowed", "the pool %s is built in and cannot be changed", denyPool)
 	}
 	return nil

@@ -40,10 +40,10 @@ func registerPartners(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: Partners, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true},
 		&DHCPPartner{})
-	r.Further(resource.FurtherSub{Below: "servers", Name: Partners, Item: Partners})
+	r.DeclareUnlinked(resource.FurtherSub{Below: "servers", Name: Partners, Item: Partners})
 	r.Collection(resource.Collection{Name: PartnerActions, Parents: []string{"servers"}, Unpublished: true, Hidden: true, Unlogged: true,
 		NoSearch: true}, &DHCPPartnerAction{})
-	r.Further(resource.FurtherSub{Below: "servers", Name: PartnerActions, Item: PartnerActions, Types: []string{"DHCPPartnerAction"}})
+	r.DeclareUnlinked(resource.FurtherSub{Below: "servers", Name: PartnerActions, Item: PartnerActions, Types: []string{"DHCPPartnerAction"}})
 }
 
 // DHCPPartner is a failover pair of a DHCP server, as the server reports it.
@@ -102,7 +102,7 @@ const partnerSilence = 60 * time.Second
 
 // BeforeWrite rejects a declaration that the reports of the servers contradict.
 func (x *DHCPPartnerAction) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() || !c.Creates() {
+	if !c.IsRequested() || !c.IsCreation() {
 		return nil
 	}
 	own, err := partnerOf(c.Tx, c.API, x.Parent, x.Partner.ID)
@@ -144,7 +144,7 @@ func (x *DHCPPartnerAction) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite records the declaration as an event.
 func (x *DHCPPartnerAction) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	server, partner, err := names(c.Tx, x.Parent, x.Partner.ID)
@@ -181,7 +181,7 @@ func ofPartner(collection string, server, partner int64) store.Expr {
 
 // partnerOf returns what a server has reported about its partner; nil if it has not.
 func partnerOf(tx *store.Tx, a *resource.API, server, partner int64) (*DHCPPartner, error) {
-	row, err := tx.First(store.Query{From: store.Resources, Where: ofPartner(Partners, server, partner)})
+	row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: ofPartner(Partners, server, partner)})
 	if err != nil || row == nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func IsWithoutPartner(tx *store.Tx, a *resource.API, server, partner int64) (boo
 	return own != nil && own.State == pairDown && !own.Connected, err
 }
 
-// PairState is what the content of a server in a failover pair contains in addition to its role.
+// PairState is the part of the content of a server in a failover pair that does not come from its role.
 type PairState struct {
 	// Key is the fingerprint of the key of the partner in hexadecimal digits; empty if it is not known.
 	Key string

@@ -42,8 +42,8 @@ func (r *ObservationReporter) Decode(text json.RawMessage) (any, error) {
 	return o, o.Check()
 }
 
-// Apply applies records of a service point, as returned by Decode. Records of a service point without a server are dropped: nobody can see
-// them.
+// Apply applies records of a service point, as returned by Decode. Records of a service point without a server are dropped, because no
+// user could see them.
 func (r *ObservationReporter) Apply(tx *store.Tx, servicePoint string, records []any) error {
 	server, err := ServerOfPoint(tx, servicePoint)
 	if err != nil || server == nil {
@@ -90,8 +90,8 @@ type refusedWriter struct {
 	full     map[int64]bool
 }
 
-// above returns the resource that shows the clients of a network: the network, or the server. refs are the references of the rows.
-func (w *refusedWriter) above(network int64) (parent int64, refs string, err error) {
+// parentOf returns the resource that shows the clients of a network: the network, or the server. refs are the references of the rows.
+func (w *refusedWriter) parentOf(network int64) (parent int64, refs string, err error) {
 	refs = "server:" + strconv.FormatInt(w.server.ID, 10)
 	row, known := w.networks[network]
 	if !known && network > 0 {
@@ -124,7 +124,7 @@ func (w *refusedWriter) now(seconds int64) time.Time {
 
 // refused stores a refused client, or adds to the number of its messages.
 func (w *refusedWriter) refused(c dhcplease.Refused) error {
-	parent, refs, err := w.above(c.Network)
+	parent, refs, err := w.parentOf(c.Network)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (w *refusedWriter) refused(c dhcplease.Refused) error {
 
 // count adds to the number of refused messages of the day.
 func (w *refusedWriter) count(c dhcplease.RefusedCount) error {
-	parent, refs, err := w.above(c.Network)
+	parent, refs, err := w.parentOf(c.Network)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (w *refusedWriter) other(s dhcplease.OtherServer) error {
 	if err != nil || known {
 		return err
 	}
-	parent, _, err := w.above(s.Network)
+	parent, _, err := w.parentOf(s.Network)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func newRefusedExtension() *store.Extension {
 			{Name: string(refusedCountRows), Columns: append(columns[:len(columns):len(columns)], "day", "n"), Key: 1}},
 		Verify: func(tx *store.Tx, fault func(format string, args ...any)) error {
 			for _, table := range []store.Source{refusedRows, refusedCountRows} {
-				if err := tx.Faulty(fault, "refused clients belong to resource %d, which does not exist%s",
+				if err := tx.ReportFaults(fault, "refused clients belong to resource %d, which does not exist%s",
 					"SELECT DISTINCT t.parent, '' FROM "+string(table)+" t LEFT JOIN resource r ON r.id = t.parent WHERE r.id IS NULL"); err != nil {
 					return err
 				}

@@ -176,7 +176,7 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 // findSpace returns the id of the network, or else of the block, with a given range; 0 if there is none.
 func findSpace(c *resource.Change, configuration int64, r space.Range) (int64, error) {
 	for _, collection := range []string{"networks", "blocks"} {
-		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
+		found, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
 			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
 			store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "eq", Value: store.AddrKey(r.Low)},
 			store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}, Op: "eq", Value: store.AddrKey(r.High)}}})

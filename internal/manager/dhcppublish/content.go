@@ -211,7 +211,7 @@ func (Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
 		return false, err
 	}
 	if !there {
-		return serves != "" && serves != dhcpdata.Nothing(), nil
+		return serves != "" && serves != dhcpdata.EmptyRevision(), nil
 	}
 	from, err := content.ParseRevision(serves)
 	if err != nil { // it serves nothing
@@ -244,7 +244,7 @@ func (Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) err
 		}
 	}
 	if !there {
-		return dhcpdata.WriteAll(out, dhcpdata.Nothing(), nil)
+		return dhcpdata.WriteAll(out, dhcpdata.EmptyRevision(), nil)
 	}
 	if before, err := content.ParseRevision(from); err == nil && before.Number <= to.Number {
 		changes, complete, err := netChanges(tx, server.ID, before, to.Hash)

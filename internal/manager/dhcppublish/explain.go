@@ -121,7 +121,7 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	content, err := dhcpdata.Compile(units, nil)
 	if err != nil {
 		return e, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %v",
-			problem.About(server.ID, server.Name), err)
+			problem.Describe(server.ID, server.Name), err)
 	}
 	leases := &reportedLeases{tx: tx, configuration: network.Configuration, v6: v6}
 	if leases.pair, err = readPair(tx, a, content, server.ID, network.ID); err != nil {
@@ -225,7 +225,7 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 	}
 	if faults := c.texts(true); len(faults) > 0 {
 		return nil, nil, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %s",
-			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
+			problem.Describe(row.ID, row.Name), strings.Join(faults, "; "))
 	}
 	units, err := (Service{API: a, V6: c.v6}).units(c, nil)
 	return row, units, err

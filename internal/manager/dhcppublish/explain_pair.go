@@ -42,7 +42,7 @@ func (l *reportedLeases) Limit(network int64, _ netip.Addr, client string, wante
 	return min(wanted, now+int64(l.pair.MCLT))
 }
 
-// addTo adds the rule that says which server of the pair answers a new client. id is the client identifier, the hardware address or the
+// addTo adds the rule that chooses the server of the pair for a new client. id is the client identifier, the hardware address or the
 // DUID.
 func (p *pairOfExplained) addTo(e *Explanation, id []byte) {
 	if p == nil {

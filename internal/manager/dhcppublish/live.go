@@ -276,7 +276,7 @@ func (l *Live) runOnce(ctx context.Context) error {
 	if time.Since(l.tried) >= every {
 		l.tried = time.Now()
 		var err error
-		if l.held, err = l.lease.Take(ctx); err != nil {
+		if l.held, err = l.lease.Acquire(ctx); err != nil {
 			return err
 		}
 	}
@@ -361,7 +361,7 @@ func (l *Live) deployAlone(ctx context.Context, all []dueChange) (err error) {
 		err = errors.Join(err, failed)
 		if failed := l.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			return tx.Write("UPDATE dhcp_due SET changed = ? WHERE configuration = ? AND what = ? AND changed = ?",
-				tx.Now().Add(l.api.Store.Paced(failedAgain)).UnixMilli(), d.configuration, d.what, d.changed)
+				tx.Now().Add(l.api.Store.ShortenPause(failedAgain)).UnixMilli(), d.configuration, d.what, d.changed)
 		}); failed != nil { // the database is at fault, not the change
 			return errors.Join(err, failed)
 		}

@@ -101,7 +101,7 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	p.Warnings = c.texts(false)
 	if faults := c.texts(true); len(faults) > 0 {
 		return p, problem.BadRequest("InvalidDeploymentData", "%s cannot be deployed to server %s: %s", serviceOf(s.V6),
-			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
+			problem.Describe(row.ID, row.Name), strings.Join(faults, "; "))
 	}
 	pools, reservations := 0, 0
 	for _, items := range c.units {

@@ -34,7 +34,7 @@ type usedAddress struct {
 
 // compileSpace compiles the ranges and reservations of a network.
 func (c *compiler) compileSpace(unit string, n *servedNetwork, x dhcpdata.Network) error {
-	rows, err := c.tx.Below(n.row.ID, "addresses", n.row.Low, n.row.High)
+	rows, err := c.tx.ListBelow(n.row.ID, "addresses", n.row.Low, n.row.High)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *compiler) compileSpace(unit string, n *servedNetwork, x dhcpdata.Networ
 		used = append(used, usedAddress{x.Identifier, ownState})
 	}
 	slices.SortFunc(used, func(a, b usedAddress) int { return a.address.Compare(b.address) })
-	ranges, err := c.tx.Below(n.row.ID, "ranges", n.row.Low, n.row.High)
+	ranges, err := c.tx.ListBelow(n.row.ID, "ranges", n.row.Low, n.row.High)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,10 @@ import "portolan/internal/engine/resource"
 
 // Register declares everything of this package.
 func Register(r *resource.Registry) {
+	registerFindings(r)
+	registerObservations(r)
 	registerReconciliation(r)
+	registerRuns(r)
 	r.Describe(descriptions)
 }
 
@@ -62,6 +65,21 @@ var descriptions = map[string]string{
 	"IPv4ReconciliationPolicy.view":                  "view is the view for the names of discovered hosts.",
 	"IPv6ReconciliationPolicy":                       "IPv6ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database.",
 	"IPv6ReconciliationPolicy.discoveryMethod":       "discoveryMethod is the method of discovery.",
+	"Observation":                                    "Observation is the last observation of an address in the network. It has no history. Portolan extension.",
+	"Observation.address":                            "address is the address.",
+	"Observation.configuration":                      "configuration is the configuration that contains the address.",
+	"Observation.firstSeenDateTime":                  "firstSeenDateTime and LastSeenDateTime are the times of the first and of the last observation. The first time starts again when another hardware address has the address.",
+	"Observation.hostName":                           "hostName is the name in the PTR record of the address.",
+	"Observation.lastSeenDateTime":                   "",
+	"Observation.macAddress":                         "macAddress is the hardware address in the table of a router.",
+	"Observation.methods":                            "methods are the methods that saw the address: PING, or NEIGHBOR (ARP and IPv6 neighbours).",
+	"Observation.network":                            "network is the network that contains the address; the configuration if no network does.",
+	"Observation.policy":                             "policy is the policy whose run saw the address last.",
+	"Observation.router":                             "router and RouterPort are the router and its interface that know the address.",
+	"Observation.routerPort":                         "",
+	"Observation.switch":                             "switch and SwitchPort are the switch and its port that learned the hardware address, and VLAN is the number of the VLAN.",
+	"Observation.switchPort":                         "",
+	"Observation.vlan":                               "",
 	"Reconciliation":                                 "Reconciliation are the fields that policies of both address families have in common.",
 	"Reconciliation.blackHoleVlan":                   "blackHoleVlan is the VLAN of unused ports.",
 	"Reconciliation.configuration":                   "configuration is the configuration of the policy.",
@@ -70,9 +88,36 @@ var descriptions = map[string]string{
 	"Reconciliation.frequency":                       "frequency is the time between two runs; null for a single run.",
 	"Reconciliation.lastDateTime":                    "lastDateTime is the time of the last run; null where there was none.",
 	"Reconciliation.nextDateTime":                    "nextDateTime is the time of the next run; null where there is none.",
+	"Reconciliation.notSeenDays":                     "notSeenDays is the number of days after which an address that is not seen is a finding. It is an extension of Portolan.",
+	"Reconciliation.packetsPerSecond":                "packetsPerSecond limits the pings, SNMP requests and queries of a run. It is an extension of Portolan.",
 	"Reconciliation.seedRouterAddresses":             "seedRouterAddresses are the routers where discovery starts.",
 	"Reconciliation.skipFqdnEnabled":                 "skipFqdnEnabled controls whether the names of discovered hosts are left out.",
 	"Reconciliation.snmp":                            "snmp is the SNMP access data of the routers.",
 	"Reconciliation.startDateTime":                   "startDateTime is the time of the first run.",
 	"Reconciliation.trunkDefaultVlan":                "trunkDefaultVlan is the VLAN of untagged frames on trunks.",
+	"ReconciliationFinding":                          "ReconciliationFinding is a difference between the network and the database. A run of the policy creates findings, and deletes those that are resolved. A PATCH of the state accepts or rejects a finding. Portolan extension.",
+	"ReconciliationFinding.address":                  "address is the address.",
+	"ReconciliationFinding.change":                   "change describes the change that an acceptance applies.",
+	"ReconciliationFinding.configuration":            "configuration is the configuration of the policy.",
+	"ReconciliationFinding.kind":                     "kind is the kind of the difference. UNKNOWN_ADDRESS: the address is seen and not assigned. NOT_SEEN: the address is assigned and not seen. UNKNOWN_NETWORK: the address is seen and in no network.",
+	"ReconciliationFinding.network":                  "network is the network that contains the address.",
+	"ReconciliationFinding.place":                    "place is the switch and port, or the router and port, where the address was seen.",
+	"ReconciliationFinding.policy":                   "policy is the policy whose run found the difference.",
+	"ReconciliationFinding.seenHostName":             "",
+	"ReconciliationFinding.seenMacAddress":           "seenMacAddress and SeenHostName are the values in the network, StoredMACAddress and StoredHostNames those in the database.",
+	"ReconciliationFinding.sinceDateTime":            "sinceDateTime is when the difference began.",
+	"ReconciliationFinding.state":                    "state is OPEN until a user sets it to ACCEPTED, which applies the change, or to REJECTED. A rejected finding is open again when other values are seen.",
+	"ReconciliationFinding.storedHostNames":          "",
+	"ReconciliationFinding.storedMacAddress":         "",
+	"ReconciliationRun":                              "ReconciliationRun is a run of a policy. A POST starts a run outside of the schedule. The last 20 runs of a policy are kept. Portolan extension.",
+	"ReconciliationRun.configuration":                "configuration is the configuration of the policy.",
+	"ReconciliationRun.creationDateTime":             "creationDateTime is the time of the request or of the schedule, and EndDateTime the end of the run.",
+	"ReconciliationRun.devices":                      "",
+	"ReconciliationRun.endDateTime":                  "",
+	"ReconciliationRun.findings":                     "findings is the number of open findings after the run.",
+	"ReconciliationRun.messages":                     "messages are the problems of the run, such as devices that do not answer.",
+	"ReconciliationRun.pinged":                       "pinged is the number of pinged addresses, Seen the number of addresses that were seen, and Devices the number of devices that answered.",
+	"ReconciliationRun.policy":                       "policy is the policy.",
+	"ReconciliationRun.seen":                         "",
+	"ReconciliationRun.state":                        "state is QUEUED until the run has ended. A failed run changed nothing.",
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"portolan/internal/base/problem"
+	"portolan/internal/base/snmpwalk"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -43,6 +44,10 @@ type Reconciliation struct {
 	SkipFQDNEnabled bool `api:"skipFqdnEnabled,put"`
 	// DNSServers are the servers that names are looked up on.
 	DNSServers []string `api:"dnsServers"`
+	// PacketsPerSecond limits the pings, SNMP requests and queries of a run. It is an extension of Portolan.
+	PacketsPerSecond int64 `api:"packetsPerSecond,notNull" min:"1" max:"10000" default:"200"`
+	// NotSeenDays is the number of days after which an address that is not seen is a finding. It is an extension of Portolan.
+	NotSeenDays int64 `api:"notSeenDays,notNull" min:"0" max:"3650" default:"7"`
 	// BlackHoleVLAN is the VLAN of unused ports.
 	BlackHoleVLAN int64 `api:"blackHoleVlan,put" min:"1" max:"4096" default:"1"`
 	// TrunkDefaultVLAN is the VLAN of untagged frames on trunks.
@@ -67,7 +72,7 @@ func (x *Reconciliation) reconciliation() *Reconciliation { return x }
 
 // BeforeWrite rejects a schedule that never runs.
 func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
@@ -244,13 +249,14 @@ func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 			return problem.Invalid("overrides", "entry %d: %v", i, err)
 		}
 	}
-	for field, age := range map[string]string{"reclaimAcceptanceAge": x.ReclaimAcceptanceAge, "unknownAcceptanceAge": x.UnknownAcceptanceAge} {
+	for field, age := range map[string]string{"reclaimAcceptanceAge": x.ReclaimAcceptanceAge, "unknownAcceptanceAge": x.UnknownAcceptanceAge,
+		"mismatchAcceptanceAge": x.MismatchAcceptanceAge} {
 		if age != "" && schema.LengthOf(age) < 0 {
 			return problem.Field("DurationValueOutsideRange", field, "must not be negative")
 		}
 	}
-	if x.Enabled && x.MismatchAcceptanceAge != "" {
-		return problem.NotYet("mismatchAcceptanceAge: not supported yet: a ping cannot identify the device behind an address")
+	if x.Enabled && x.MismatchAcceptanceAge != "" && x.DiscoveryMethod == methodPing {
+		return problem.NotYet("mismatchAcceptanceAge: a ping cannot identify the device behind an address: use SNMP or SNMP_PINGSWEEP")
 	}
 	if x.Parent == x.Config && len(x.NetworkBoundaries) == 0 {
 		return problem.Missing("networkBoundaries")
@@ -267,21 +273,26 @@ func (x *IPv6ReconciliationPolicy) Validate(c *resource.Change) error {
 // parent.
 func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string, v4 bool) error {
 	switch {
-	case x.Enabled && method != pingSweep:
-		return problem.NotYet("enabled: only PINGSWEEP is supported yet; create other policies with enabled set to false")
+	case x.Enabled && method == methodNone:
+		return problem.Invalid("enabled", "a policy with the method %s does nothing: set enabled to false", method)
 	case x.Enabled && !resource.Provided[Options](c.API.Provisions).Sweeps:
 		return problem.Field("UnsupportedResourceFieldValue", "enabled",
 			"discovery is disabled: start the manager with --sweep, or create the policy with enabled set to false")
 	}
-	for field, list := range map[string][]string{"seedRouterAddresses": x.SeedRouterAddresses, "dnsServers": x.DNSServers} {
-		for i, text := range list {
-			if _, err := netip.ParseAddr(text); err != nil {
-				return problem.Invalid(field, "entry %d: %q is not an IP address", i, text)
-			}
+	for i, text := range x.SeedRouterAddresses {
+		if _, err := netip.ParseAddr(text); err != nil {
+			return problem.Invalid("seedRouterAddresses", "entry %d: %q is not an IP address", i, text)
 		}
 	}
-	if (method == "SNMP" || method == "SNMP_PINGSWEEP") && len(x.SeedRouterAddresses) == 0 {
-		return problem.Missing("seedRouterAddresses")
+	for i, text := range x.DNSServers {
+		if _, err := serverAddress(text); err != nil {
+			return problem.Invalid("dnsServers", "entry %d: %q is not an IP address", i, text)
+		}
+	}
+	if usesSNMP(method) {
+		if err := x.checkDevices(); err != nil {
+			return err
+		}
 	}
 	if h.Parent == h.Config {
 		return nil
@@ -293,10 +304,43 @@ func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string
 	if ipam.RangeOf(above).Low.Is4() != v4 {
 		return problem.Field("InvalidResourceType", "type", "a %s does not apply to an %s", h.Type, above.Type)
 	}
-	other, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),
+	other, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),
 		store.HasParent(h.Parent), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: h.ID}}})
 	if err == nil && other != nil {
 		err = problem.Conflict("ResourceAlreadyExists", "%s %d already has a policy (%d)", above.Type, above.ID, other.ID)
 	}
 	return err
+}
+
+// maxDevices is the maximum number of devices of a policy.
+const maxDevices = 1000
+
+// checkDevices rejects a policy that could not read its devices.
+func (x *Reconciliation) checkDevices() error {
+	switch {
+	case len(x.SeedRouterAddresses) == 0:
+		return problem.Missing("seedRouterAddresses")
+	case len(x.SeedRouterAddresses) > maxDevices:
+		return problem.Invalid("seedRouterAddresses", "has %d devices; a policy has at most %d", len(x.SeedRouterAddresses), maxDevices)
+	case !x.Enabled:
+		return nil
+	case x.SNMP == nil:
+		return problem.Missing("snmp")
+	case x.SNMP.Enabled != nil && !*x.SNMP.Enabled:
+		return problem.Invalid("snmp.enabled", "must be true or null: the method of the policy uses SNMP")
+	case x.SNMP.Version == snmpwalk.V3 && len(x.SNMP.Usernames) == 0:
+		return problem.Missing("snmp.usernames")
+	case x.SNMP.Version != snmpwalk.V3 && len(x.SNMP.Communities) == 0:
+		return problem.Missing("snmp.communities")
+	}
+	return nil
+}
+
+// serverAddress returns the address and port of a DNS server; the port is 53 unless it is given.
+func serverAddress(text string) (netip.AddrPort, error) {
+	const dnsPort = 53
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.AddrPortFrom(a, dnsPort), nil
+	}
+	return netip.ParseAddrPort(text)
 }

@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -10,19 +12,30 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/base/snmpwalk"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
 	"portolan/internal/manager/ipam"
 )
 
-//go:embed migrations/*/*.sql
+//go:embed migrations/*/*_sweep.sql
 var sweepMigrations embed.FS
 
-// pingSweep is the discovery method that pings every address of a network.
-const pingSweep = "PINGSWEEP"
+// The discovery methods.
+const (
+	methodPing = "PINGSWEEP"
+	methodSNMP = "SNMP"
+	methodBoth = "SNMP_PINGSWEEP"
+	methodNone = "NO_DISCOVERY"
+)
+
+// usesSNMP and usesPing report whether a method reads devices, and whether it pings addresses.
+func usesSNMP(method string) bool { return method == methodSNMP || method == methodBoth }
+func usesPing(method string) bool { return method == methodPing || method == methodBoth }
 
 // Limits of a sweep: the number of addresses, of concurrent pings, and of addresses named in an event.
 const (
@@ -37,6 +50,7 @@ const (
 	sweepLease       = 10 * time.Second
 	findingUnknown   = "unknown"
 	findingReclaimed = "reclaimable"
+	findingMismatch  = "mismatch"
 )
 
 // Options are the start options of the manager that this package uses.
@@ -51,14 +65,16 @@ type Sweeper struct {
 	log   *slog.Logger
 	lease *store.Lease
 	clock *timetable.Clock
-	// ping reports whether an address ping.
+	// ping reports whether an address answers.
 	ping func(ctx context.Context, a netip.Addr) (bool, error)
+	// Ended is called after each run with its state.
+	Ended func(state string)
 }
 
 // NewSweeper returns a sweeper that probes addresses with ping. Start it with Run.
 func NewSweeper(a *resource.API, ping func(ctx context.Context, a netip.Addr) (bool, error), log *slog.Logger) *Sweeper {
 	return &Sweeper{api: a, log: log, ping: ping, lease: a.Store.NewLease("reconciliation", sweepLease),
-		clock: timetable.NewClock(a, policies)}
+		clock: timetable.NewClock(a, policies), Ended: func(string) {}}
 }
 
 // Run runs policies until ctx is cancelled. It returns at once if the manager was started without --sweep.
@@ -71,7 +87,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 
 // runPending adds the policies that are due to the queue, and runs all policies in it.
 func (s *Sweeper) runPending(ctx context.Context) error {
-	due, err := s.clock.Due(ctx)
+	due, err := s.clock.IsDue(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +95,7 @@ func (s *Sweeper) runPending(ctx context.Context) error {
 	if err != nil || !due && len(pending) == 0 {
 		return err
 	}
-	if held, err := s.lease.Take(ctx); err != nil || !held {
+	if held, err := s.lease.Acquire(ctx); err != nil || !held {
 		return err
 	}
 	defer s.lease.Keep(ctx, s.log)()
@@ -119,17 +135,56 @@ func (s *Sweeper) pendingPolicies(ctx context.Context) (ids []int64, err error) 
 
 // sweep is one run of a policy.
 type sweep struct {
-	policy *IPv4ReconciliationPolicy
-	// networks are the networks to probe, and targets their addresses to ping, by network id. isTruncated reports that addresses were left
-	// out because of maxSweepAddresses.
+	head   *schema.Head
+	common *Reconciliation
+	// v4 is the policy of IPv4 networks; nil for IPv6.
+	v4     *IPv4ReconciliationPolicy
+	method string
+	// bounds are the ranges of the policy, excluded those that it does not examine, and gaps those that it does not ping.
+	bounds, excluded, gaps []space.Range
+	// networks are the networks in the bounds in the order of their addresses, and targets their addresses to ping, by network id.
+	// isTruncated reports that addresses were left out because of maxSweepAddresses.
 	networks    []*store.Resource
-	targets     map[int64][]netip.Addr
+	targets     map[int64]map[netip.Addr]bool
+	pinged      int
 	isTruncated bool
-	// answering are the addresses that answered.
-	answering map[netip.Addr]bool
+	// target has the access data of devices; nil for a policy without SNMP. pace limits the packets of the run.
+	target *snmpwalk.Target
+	pace   *pacer
+	// seen are the addresses that were seen. devices are the devices that answered.
+	seen    map[netip.Addr]*Observation
+	devices []*foundDevice
+	// isPartial reports that a part of the scan failed; messages are the problems.
+	isPartial bool
+	messages  []string
+	// stored are the values of seen addresses in the database, by address id.
+	stored map[int64]storedValues
 }
 
-// reconcile runs a policy: it pings the addresses, applies the result in one transaction and removes the policy from the queue.
+// covers reports whether an address is in the bounds of the policy and not excluded.
+func (w *sweep) covers(a netip.Addr) bool {
+	return contains(w.bounds, a) && !contains(w.excluded, a)
+}
+
+// contains reports whether a range contains the address.
+func contains(ranges []space.Range, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r space.Range) bool { return r.Has(a) })
+}
+
+// see returns the observation of an address, to which a method is added.
+func (w *sweep) see(a netip.Addr, method string) *Observation {
+	x := w.seen[a]
+	if x == nil {
+		x = &Observation{Address: a}
+		w.seen[a] = x
+	}
+	if !slices.Contains(x.Methods, method) {
+		x.Methods = append(x.Methods, method)
+	}
+	return x
+}
+
+// reconcile runs a policy: it scans, stores the observations, applies the result in one transaction and removes the policy from the queue.
 func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	w, err := s.plan(ctx, id)
 	if err != nil {
@@ -137,22 +192,58 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	}
 	var failure error
 	if w != nil {
-		if failure = s.probe(ctx, w); ctx.Err() != nil {
+		if failure = s.scan(ctx, w); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	if failure != nil {
-		s.log.Warn("ping sweep failed", "policy", id, "reason", failure)
+	switch {
+	case failure != nil:
+		s.log.Warn("discovery failed", "policy", id, "reason", failure)
+	case w != nil:
+		if err := s.writeObservations(ctx, w); err != nil {
+			return err
+		}
+		if err := s.readStored(ctx, w); err != nil {
+			return err
+		}
 	}
-	return s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
+	result := ReconciliationRun{State: runFailed}
+	err = s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
 		if err := tx.Write("DELETE FROM sweep_due WHERE policy = ?", id); err != nil || w == nil {
 			return err
 		}
+		c := &resource.Change{Tx: tx, API: s.api}
+		result = ReconciliationRun{State: runFailed, Messages: w.messages, Pinged: int64(w.pinged), Seen: int64(len(w.seen)),
+			Devices: int64(len(w.devices))}
 		if failure != nil {
-			return event.Add(tx, w.failureEvent(failure), id)
+			result.Messages = append([]string{failure.Error()}, w.messages...)
+			return errors.Join(recordRun(c, w.head, result), event.Add(tx, w.failureEvent(failure), id))
 		}
-		return w.settle(&resource.Change{Tx: tx, API: s.api})
+		result.State = runDone
+		if result.Findings, err = w.settle(c); err != nil {
+			return err
+		}
+		return recordRun(c, w.head, result)
 	})
+	if err == nil && w != nil {
+		s.Ended(result.State)
+	}
+	return err
+}
+
+// scan pings the addresses, reads the devices and looks up names, as the policy requires.
+func (s *Sweeper) scan(ctx context.Context, w *sweep) error {
+	if usesPing(w.method) {
+		if err := s.probe(ctx, w); err != nil {
+			return err
+		}
+	}
+	if usesSNMP(w.method) {
+		if err := s.readDevices(ctx, w); err != nil {
+			return err
+		}
+	}
+	return s.lookUpNames(ctx, w)
 }
 
 // author returns the author of the changes, whose comment names the policy.
@@ -160,7 +251,7 @@ func (s *Sweeper) author(w *sweep) store.Author {
 	if w == nil {
 		return store.Author{}
 	}
-	return store.Author{Comment: fmt.Sprintf("reconciliation policy %d", w.policy.ID)}
+	return store.Author{Comment: fmt.Sprintf("reconciliation policy %d", w.head.ID)}
 }
 
 // plan returns a sweep with the addresses to ping; nil if the policy was deleted or disabled meanwhile.
@@ -178,66 +269,102 @@ func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
 		if err != nil {
 			return err
 		}
-		x, ok := o.(*IPv4ReconciliationPolicy)
-		if !ok || !x.Enabled {
+		one := &sweep{head: schema.HeadOf(o), targets: map[int64]map[netip.Addr]bool{}, seen: map[netip.Addr]*Observation{}}
+		switch x := o.(type) {
+		case *IPv4ReconciliationPolicy:
+			one.v4, one.common, one.method = x, &x.Reconciliation, x.DiscoveryMethod
+		case *IPv6ReconciliationPolicy:
+			one.common, one.method = &x.Reconciliation, x.DiscoveryMethod
+		}
+		if one.common == nil || !one.common.Enabled {
 			return nil
 		}
-		w = &sweep{policy: x, targets: map[int64][]netip.Addr{}, answering: map[netip.Addr]bool{}}
+		one.pace = newPacer(one.common.PacketsPerSecond)
+		if usesSNMP(one.method) {
+			secrets, err := s.api.Secrets(tx, o)
+			if err != nil {
+				return err
+			}
+			one.target = targetOf(one.common.SNMP, secrets)
+		}
+		w = one
 		return w.findTargets(tx, row)
 	})
 	return w, err
 }
 
 // findTargets sets the networks of the policy and the addresses to ping in them, at most maxSweepAddresses.
-func (w *sweep) findTargets(tx *store.Tx, row *store.Resource) error {
-	bounds, err := w.bounds(tx, row)
-	if err != nil {
+func (w *sweep) findTargets(tx *store.Tx, row *store.Resource) (err error) {
+	if err = w.setBounds(tx, row); err != nil {
 		return err
 	}
-	excluded, err := parseRanges(append(slices.Clone(w.policy.PingSweepNetworkGaps), w.policy.Overrides...))
-	if err != nil {
-		return err
+	typeName := "IPv6Network"
+	if w.v4 != nil {
+		typeName = "IPv4Network"
 	}
-	within := func(list []space.Range, a netip.Addr) bool {
-		return slices.ContainsFunc(list, func(r space.Range) bool { return r.Has(a) })
-	}
-	total := 0
-	return tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: row.Configuration}}},
+	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
+		store.Compare{Field: configurationColumn, Op: "eq", Value: row.Configuration}}},
 		func(n *store.Resource) error {
-			if n.Type != "IPv4Network" {
+			if n.Type != typeName {
 				return nil
 			}
-			added := map[netip.Addr]bool{}
-			for _, bound := range bounds {
-				both, ok := ipam.Usable(n).Intersect(bound)
-				for a := both.Low; ok && total < maxSweepAddresses; a = a.Next() {
-					if !added[a] && !within(excluded, a) {
-						total++
-						added[a] = true
-						w.targets[n.ID] = append(w.targets[n.ID], a)
-					}
-					ok = a != both.High
+			for _, bound := range w.bounds {
+				if _, ok := ipam.RangeOf(n).Intersect(bound); ok {
+					w.networks = append(w.networks, n.Clone())
+					break
 				}
 			}
-			w.isTruncated = w.isTruncated || total >= maxSweepAddresses
-			if len(added) > 0 {
-				w.networks = append(w.networks, n.Clone())
-			}
 			return nil
-		})
+		}); err != nil {
+		return err
+	}
+	slices.SortFunc(w.networks, func(a, b *store.Resource) int { return bytes.Compare(a.Low, b.Low) })
+	if usesPing(w.method) {
+		w.addTargets()
+	}
+	return nil
 }
 
-// bounds returns the ranges that a policy covers: its boundaries, or the range of its parent if it has none.
-func (w *sweep) bounds(tx *store.Tx, row *store.Resource) ([]space.Range, error) {
-	if len(w.policy.NetworkBoundaries) > 0 {
-		return parseRanges(w.policy.NetworkBoundaries)
+// addTargets sets the addresses to ping.
+func (w *sweep) addTargets() {
+	for _, n := range w.networks {
+		added := map[netip.Addr]bool{}
+		for _, bound := range w.bounds {
+			both, ok := ipam.Usable(n).Intersect(bound)
+			for a := both.Low; ok && w.pinged < maxSweepAddresses; a = a.Next() {
+				if !added[a] && w.covers(a) && !contains(w.gaps, a) {
+					w.pinged++
+					added[a] = true
+				}
+				ok = a != both.High
+			}
+		}
+		w.isTruncated = w.isTruncated || w.pinged >= maxSweepAddresses
+		w.targets[n.ID] = added
+	}
+}
+
+// setBounds sets the ranges that a policy covers, which are its boundaries, or the range of its parent if it has none, and the ranges that
+// it excludes.
+func (w *sweep) setBounds(tx *store.Tx, row *store.Resource) (err error) {
+	if w.v4 != nil {
+		if w.excluded, err = parseRanges(w.v4.Overrides); err != nil {
+			return err
+		}
+		if w.gaps, err = parseRanges(w.v4.PingSweepNetworkGaps); err != nil {
+			return err
+		}
+		if len(w.v4.NetworkBoundaries) > 0 {
+			w.bounds, err = parseRanges(w.v4.NetworkBoundaries)
+			return err
+		}
 	}
 	above, err := tx.Get(row.Parent)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []space.Range{ipam.RangeOf(above)}, nil
+	w.bounds = []space.Range{ipam.RangeOf(above)}
+	return nil
 }
 
 // parseRanges parses addresses, prefixes and ranges, which were validated when the policy was written.
@@ -258,37 +385,31 @@ func parseRanges(texts []string) (all []space.Range, err error) {
 
 // probe pings the addresses, up to maxConcurrentPings at a time. It returns the first error, and stops there.
 func (s *Sweeper) probe(ctx context.Context, w *sweep) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var mu sync.Mutex
-	var failure error
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxConcurrentPings)
 	for _, n := range w.networks {
-		for _, a := range w.targets[n.ID] {
+		for a := range w.targets[n.ID] {
+			if w.pace.wait(ctx) != nil {
+				break
+			}
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
 				yes, err := s.ping(ctx, a)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil && failure == nil {
-					failure = err
+				if err != nil {
+					cancel(err)
 				}
 				if yes {
-					w.answering[a] = true
+					mu.Lock()
+					defer mu.Unlock()
+					w.see(a, seenByPing)
 				}
 			})
-			mu.Lock()
-			failed := failure != nil
-			mu.Unlock()
-			if failed || ctx.Err() != nil {
-				wg.Wait()
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				return failure
-			}
 		}
 	}
 	wg.Wait()
-	return failure
+	return context.Cause(ctx)
 }

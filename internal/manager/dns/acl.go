@@ -14,7 +14,7 @@ import (
 func registerAccessControlLists(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "accessControlLists", Parents: []string{"configurations"}}, &ACL{})
 	r.Rule(resource.Rule{Types: []string{"Configuration"}, AfterWrite: func(c *resource.Change) error {
-		if !c.Creates() {
+		if !c.IsCreation() {
 			return nil
 		}
 		return createPredefined(c, schema.HeadOf(c.New).ID)
@@ -57,10 +57,10 @@ type ACL struct {
 
 // BeforeWrite rejects a change of a predefined list, and resolves the lists and keys of the elements.
 func (x *ACL) BeforeWrite(c *resource.Change) error {
-	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.Requested() {
+	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.IsRequested() {
 		return problem.Forbidden("UpdateNotAllowed", "the list %s is built in and cannot be changed", old.Name)
 	}
-	if x.Predefined || !c.Creates() && !c.Given["matchElements"] {
+	if x.Predefined || !c.IsCreation() && !c.Given["matchElements"] {
 		return nil
 	}
 	ids, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements)

@@ -139,7 +139,7 @@ func TestTSIGKeys(t *testing.T) {
 	if !strings.Contains(kept.Header.Get("x-portolan-ignored"), "Idempotency-Key") {
 		t.Errorf("an answer with a secret is kept: %s", kept.Header)
 	}
-	// What is undone has its secret again.
+	// An undo restores the secret.
 	m.Want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
 	m.Undo(m.LastTransaction())
 	if r := m.Want(200, "GET", "/api/v2/signingKeys/"+id, ""); r.Text("state") != "GENERATED" {
@@ -218,7 +218,7 @@ func TestSigningPolicies(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.Text("count") != "3" {
 		t.Errorf("after the undo the keys are %s", r.Body)
 	}
-	// Keys that take their time are made outside of the transaction, in batches, too.
+	// Slow keys are generated outside of the transaction, also in batches.
 	rsa := strings.NewReplacer("standard", "rsa", "ECDSAP256SHA256", "RSASHA256", `Length":256`, `Length":1024`).Replace(body)
 	slow := m.ID("/api/v2/signingPolicies", rsa)
 	view := m.Want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").Text("data.0.id")

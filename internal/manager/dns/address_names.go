@@ -15,7 +15,7 @@ import (
 // registerAddressNames adds host records to the requests that create or change addresses.
 func registerAddressNames(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses",
-		Options: []resource.RequestHeader{createReverseRecord.For(resource.Writing).ReachingOut()}})
+		Options: []resource.RequestHeader{createReverseRecord.Header(resource.Writing).ReachingOut()}})
 	r.Rule(resource.Rule{Types: []string{"IPv4Address", "IPv6Address"}, AfterWrite: nameAddress})
 }
 
@@ -64,7 +64,7 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 		if err := c.Link(record, "addresses", h.ID); err != nil {
 			return err
 		}
-		if createReverseRecord.In(c.Options) {
+		if createReverseRecord.Value(c.Options) {
 			if err := enableReverseRecord(c, record.ID); err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func findInView(tx *store.Tx, configuration int64, key, kind string, view int64)
 
 func createHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
-	reverse, said := createReverseRecord.Given(c.Options)
+	reverse, said := createReverseRecord.Lookup(c.Options)
 	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")

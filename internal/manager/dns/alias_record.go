@@ -9,7 +9,7 @@ import (
 
 // registerAliasRecords declares the record type.
 func registerAliasRecords(r *resource.Registry) {
-	declareRecord(r, "AliasRecord", &AliasRecord{}, linkToExternalHost.For(resource.Writing, "AliasRecord"))
+	declareRecord(r, "AliasRecord", &AliasRecord{}, linkToExternalHost.Header(resource.Writing, "AliasRecord"))
 }
 
 // AliasRecord is an alias for another record (CNAME).

@@ -45,7 +45,7 @@ func TestDeleteLists(t *testing.T) {
 	if r := m.Want(200, "GET", addresses, ""); r.Text("count") != "6" {
 		t.Errorf("after the undo there are %s", r.Body)
 	}
-	// One that is refused takes all back; what goes with one before is no fault.
+	// One refused deletion undoes all. A resource that was deleted with its parent is not an error.
 	m.Refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists?"+apitest.Filter("name:'any'"), "", confirm("1"))
 	m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/16"}`)
 	if r := m.Want(200, "DELETE", "/api/v2/blocks?"+apitest.Filter("type:'IPv4Block'"), "", confirm("2")); r.Text("count") != "2" {

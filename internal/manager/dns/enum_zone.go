@@ -32,7 +32,7 @@ type ENUMZone struct {
 
 // BeforeWrite places the zone below a view or a Zone.
 func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
-	parent, err := c.Above(x.Parent)
+	parent, err := c.ReadParent(x.Parent)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type ENUMNumberZone struct {
 
 // BeforeWrite places the number and checks that the name and the number match.
 func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
-	parent, err := c.Above(x.Parent)
+	parent, err := c.ReadParent(x.Parent)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func registerExternalHosts(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones"}, &ExternalHostsZone{})
 	r.Collection(resource.Collection{Name: "resourceRecords"}, &ExternalHostRecord{})
 	r.Rule(resource.Rule{Types: []string{"View"}, AfterWrite: func(c *resource.Change) error {
-		if !c.Creates() {
+		if !c.IsCreation() {
 			return nil
 		}
 		h := schema.HeadOf(c.New)

@@ -14,8 +14,8 @@ import (
 
 // registerHostRecords declares the record type.
 func registerHostRecords(r *resource.Registry) {
-	declareRecord(r, "HostRecord", &HostRecord{}, autoCreateNetwork.For(resource.Writing, "HostRecord"),
-		ipam.AllowAddressOverlap.For(resource.Writing, "HostRecord"))
+	declareRecord(r, "HostRecord", &HostRecord{}, autoCreateNetwork.Header(resource.Writing, "HostRecord"),
+		ipam.AllowAddressOverlap.Header(resource.Writing, "HostRecord"))
 }
 
 // HostRecord contains the addresses of a host. It is served as A and AAAA records, and as PTR records if reverseRecord is set.
@@ -46,7 +46,7 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	for i := range x.Addresses.Items {
 		item := &x.Addresses.Items[i]
 		if item.ID == 0 {
-			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.In(c.Options))
+			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.Value(c.Options))
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 
 // checkReverseRights rejects addresses that would get a PTR record for the host although the user must not change them.
 func (x *HostRecord) checkReverseRights(c *resource.Change) error {
-	if !x.ReverseRecord || !c.Requested() || c.Caller.Rights == nil || c.Caller.Administrator {
+	if !x.ReverseRecord || !c.IsRequested() || c.Caller.Rights == nil || c.Caller.Administrator {
 		return nil
 	}
 	var kept []int64
@@ -120,7 +120,7 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 		ids = append(ids, item.ID)
 	}
 	if !x.Addresses.Given {
-		if c.Creates() || c.Row.Parent == x.Parent {
+		if c.IsCreation() || c.Row.Parent == x.Parent {
 			return nil
 		}
 		var err error

@@ -61,7 +61,7 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 func resourceList(ids []int64) problem.Resources {
 	all := make(problem.Resources, len(ids))
 	for i, id := range ids {
-		all[i] = problem.About(id, strconv.FormatInt(id, 10))
+		all[i] = problem.Describe(id, strconv.FormatInt(id, 10))
 	}
 	return all
 }

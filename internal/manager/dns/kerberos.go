@@ -61,7 +61,7 @@ func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
 	if c.IsCascaded() {
 		return nil
 	}
-	there, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),
+	there, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),
 		store.HasParent(x.ID)}})
 	if err == nil && there != nil {
 		err = problem.InUse("the realm still has the principal %s (%d): delete it first", there.Name, there.ID)

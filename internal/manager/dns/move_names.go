@@ -25,7 +25,7 @@ type DNSMove struct { //nolint:revive // its published name
 
 // BeforeWrite sets the name to a description of the move for the history.
 func (x *DNSMove) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Parent)
@@ -37,7 +37,7 @@ func (x *DNSMove) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite moves the record, or the zone with everything below it.
 func (x *DNSMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Parent)
@@ -77,7 +77,7 @@ type NamePlace struct {
 
 // BeforeWrite records the old name.
 func (x *NameMove) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
@@ -90,7 +90,7 @@ func (x *NameMove) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite moves the record, or the zone with everything below it.
 func (x *NameMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)

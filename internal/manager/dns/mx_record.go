@@ -8,7 +8,7 @@ import (
 
 // registerMXRecords declares the record type.
 func registerMXRecords(r *resource.Registry) {
-	declareRecord(r, "MXRecord", &MXRecord{}, linkToExternalHost.For(resource.Writing, "MXRecord"))
+	declareRecord(r, "MXRecord", &MXRecord{}, linkToExternalHost.Header(resource.Writing, "MXRecord"))
 }
 
 // MXRecord is a mail exchanger of a name (RFC 5321).

@@ -45,7 +45,7 @@ func hasNumberMark(name string) bool {
 // assignNumbers replaces the number marks in a new or changed name by numbers. The marks must be in the positions of the
 // NamingPolicyIncrementalValues of a naming policy. A name without marks is returned unchanged. A mark that no policy replaces is an error.
 func assignNumbers(c *resource.Change, holder int64, name string) (string, error) {
-	if !hasNumberMark(name) || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
+	if !hasNumberMark(name) || !c.IsCreation() && !c.Given["name"] || overrideNamingPolicy.Value(c.Options) {
 		return name, nil
 	}
 	made := ""

@@ -310,7 +310,7 @@ func (x *NamingPolicyTextValue) mismatch(string) string { return "" }
 // checkNamingPolicies rejects a name in a zone or view that a naming policy does not allow. An empty name, which is the name of the zone
 // itself, is always allowed.
 func checkNamingPolicies(c *resource.Change, holder int64, name string) error {
-	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
+	if name == "" || !c.IsCreation() && !c.Given["name"] || overrideNamingPolicy.Value(c.Options) {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {
@@ -464,7 +464,7 @@ func checkComposition(c *resource.Change, policy *store.Resource, name string, r
 	for i, v := range values {
 		text := found[e.SubexpIndex(partName(i))]
 		if wrong := v.pattern.mismatch(text); wrong != "" {
-			return refuse("%s: %q %s", problem.About(v.row.ID, v.row.Name), text, wrong)
+			return refuse("%s: %q %s", problem.Describe(v.row.ID, v.row.Name), text, wrong)
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 		delete(members, "name") // the name is relative to the zone of the source
 		return found[0], nil
 	case 0:
-		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.About(within.ID, within.Name))
+		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.Describe(within.ID, within.Name))
 	}
 	return nil, problem.Field("MissingRequiredField", "view", "%s matches zones of several views: choose one with the column view.name", name)
 }
@@ -105,7 +105,7 @@ func candidateViews(tx *store.Tx, within *store.Resource, members map[string]jso
 			return nil
 		})
 	if err == nil && len(views) == 0 {
-		err = resource.NotFoundInlined("view", "the view does not exist in %s", problem.About(within.ID, within.Name))
+		err = resource.NotFoundInlined("view", "the view does not exist in %s", problem.Describe(within.ID, within.Name))
 	}
 	return views, err
 }

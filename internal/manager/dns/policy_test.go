@@ -58,7 +58,7 @@ func TestNamingPolicies(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, apitest.MergePatch)
 	m.Refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, apitest.MergePatch)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, apitest.MergePatch)
-	// What is moved into the zone has to fit, too, unless that is said.
+	// A record that is moved into the zone must fit its policy, unless the check is disabled.
 	top := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
 	stray := m.ID("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
 	lone := m.ID("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
@@ -79,7 +79,7 @@ func TestNamingPolicies(t *testing.T) {
 	if r := m.Want(200, "GET", policies+"/"+policy+"/appliedResources", ""); r.Text("data.0.id") != zone {
 		t.Errorf("it is on %s", r.Body)
 	}
-	m.Verify() // the order of the values is no field, and kept
+	m.Verify() // the order of the values is not a field, and is kept
 	m.Want(204, "DELETE", values+"/"+floor, "")
 	m.ID(records, record("ber"))
 	m.Want(204, "DELETE", "/api/v2/zones/"+zone+"/namingPolicies/"+policy, "")
@@ -91,9 +91,9 @@ func TestNamingPolicies(t *testing.T) {
 	m.Verify()
 }
 
-// TestNamingPoliciesMakeNames checks that a mark in a new name is replaced by the next number of a policy's value: the number of a counter,
-// or the first number for which the name is free.
-func TestNamingPoliciesMakeNames(t *testing.T) {
+// TestNamingPoliciesNumberNames checks that a mark in a new name is replaced by the next number of a policy's value: the number of
+// a\ncounter, or the first number with a free name.
+func TestNamingPoliciesNumberNames(t *testing.T) {
 	m := start(t)
 	_, view, zone, _, _ := m.Basics()
 	other := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)
@@ -139,9 +139,9 @@ func TestNamingPoliciesMakeNames(t *testing.T) {
 	m.Refused(400, "NamingPolicyViolation", "counted", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"lon-#","text":"t"}`)
 	m.Want(200, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`, "x-portolan-dry-run: true")
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
-	makes(zone, "ber-#", "ber-025") // what is gone is not used again, and what was only tried leaves nothing
+	makes(zone, "ber-#", "ber-025") // a deleted number is not used again, and a dry run uses none
 	m.Undo(m.LastTransaction())
-	makes(zone, "ber-#", "ber-030") // nor is what is undone
+	makes(zone, "ber-#", "ber-030") // nor is an undone one
 	first := m.LastTransaction()
 	makes(zone, "ber-#", "ber-035")
 	m.Undo(first) // which nothing made since is in the way of

@@ -30,8 +30,8 @@ func workflowType(typeName string) string {
 
 // declareRecord declares a record type with the common request options and its own options.
 func declareRecord(r *resource.Registry, name string, sample schema.Object, options ...resource.RequestHeader) {
-	r.Collection(resource.Collection{Name: "resourceRecords", Options: append(options, sameAsZone.For(resource.Creating, name),
-		overrideNamingPolicy.For(resource.Writing, name))}, sample)
+	r.Collection(resource.Collection{Name: "resourceRecords", Options: append(options, sameAsZone.Header(resource.Creating, name),
+		overrideNamingPolicy.Header(resource.Writing, name))}, sample)
 }
 
 // Request options of records.
@@ -82,16 +82,16 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	if x.Name != "" && strings.TrimSpace(x.Name) == "" {
 		return problem.Invalid("name", "must not be blank: send null, \"\" or @ for the name of the zone itself")
 	}
-	if c.Creates() && sameAsZone.In(c.Options) {
+	if c.IsCreation() && sameAsZone.Value(c.Options) {
 		x.Name = ""
-	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] {
+	} else if c.IsCreation() && x.Name == "" && c.Given["absoluteName"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
 		if !ok {
 			return problem.Invalid("absoluteName", "%q is not in the zone %q", x.AbsoluteName, zone)
 		}
 		x.Name = relative
 	}
-	if c.Creates() || c.Given["name"] {
+	if c.IsCreation() || c.Given["name"] {
 		if x.Name, err = relativeName(x.Name, zone); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func resolveLink(c *resource.Change, zone, configuration int64, ref *schema.Ref)
 		*ref = schema.Ref{ID: same[0].ID}
 		return nil
 	}
-	if linkToExternalHost.In(c.Options) {
+	if linkToExternalHost.Value(c.Options) {
 		row, err := c.Tx.Get(view)
 		if err != nil {
 			return err
@@ -217,7 +217,7 @@ func (x *RecordHead) AsRecord() *RecordHead { return x }
 // section 4.2.1). NS and DS records at the name of the lower zone are allowed. Imported records are not checked.
 func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
 	h := x.AsRecord()
-	if !c.Requested() || zone.Type != "Zone" || !c.Creates() && c.Row.Key == h.Key() {
+	if !c.IsRequested() || zone.Type != "Zone" || !c.IsCreation() && c.Row.Key == h.Key() {
 		return nil
 	}
 	g, generic := x.(*GenericRecord)
@@ -230,7 +230,7 @@ func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) 
 		for _, r := range below {
 			if r.Type == "Zone" && !(cuts && r.Key == h.Key()) {
 				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d (%s): create the record there", h.AbsoluteName, r.ID,
-					problem.About(r.ID, absoluteName(r)))
+					problem.Describe(r.ID, absoluteName(r)))
 			}
 		}
 	}

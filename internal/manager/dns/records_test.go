@@ -42,7 +42,7 @@ func TestRecordsOfAName(t *testing.T) {
 	m.Refused(400, "ValueOutsideRange", "65535", "POST", records,
 		`{"type":"SRVRecord","name":"s","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":65536}`)
 
-	// The target of a record is somebody else's, when that is said.
+	// The target of a record may be an external host if the header permits it.
 	mx := `{"type":"MXRecord","name":"mail","linkedRecord":{"absoluteName":"mx.elsewhere.net"}}`
 	m.Refused(404, "InlinedResourceNotFound", "mx.elsewhere.net", "POST", records, mx)
 	r := m.Want(201, "POST", records, mx, "x-bcn-link-to-external-host: true")
@@ -61,7 +61,7 @@ func TestRecordsOfAName(t *testing.T) {
 	m.Refused(400, "InvalidResourceType", "ExternalHostsZone", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
 	m.Refused(403, "DeleteNotAllowed", "ExternalHostsZone", "DELETE", "/api/v2/zones/"+external, "")
 
-	// An alias may not come back beside what has taken its name.
+	// An undo does not restore an alias if its name is used meanwhile.
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	deleted := m.LastTransaction()
 	m.ID(records, `{"type":"TXTRecord","name":"web","text":"x"}`)
@@ -116,7 +116,7 @@ func TestServiceBindings(t *testing.T) {
 			t.Errorf("the zone file has no %q:\n%s", line, file)
 		}
 	}
-	// What the file says comes back as it was.
+	// The exported file contains the imported data unchanged.
 	m.Want(204, "DELETE", "/api/v2/zones/"+zone, "")
 	name, z, err := readZone(file, "")
 	if err != nil {
@@ -138,9 +138,9 @@ func TestServiceBindings(t *testing.T) {
 	m.Verify()
 }
 
-// TestServicesOfOtherZones checks that a service record of a zone file that does not fit the fields of its type is stored in the notation
-// of the file.
-func TestServicesOfOtherZones(t *testing.T) {
+// TestUnparsedServiceRecordsAreStored checks that a service record of a zone file that does not fit the fields of its type is stored in
+// the notation of the file.
+func TestUnparsedServiceRecordsAreStored(t *testing.T) {
 	m := start(t)
 	m.Basics()
 	name, records, err := readZone("$ORIGIN svc.test.\n@ 300 IN SOA a b 1 1 1 1 1\n"+

@@ -81,7 +81,7 @@ func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 			return err
 		}
 		if !fitsInZone(x.Name, zone.Key) {
-			return problem.Invalid("name", "the name is too long together with the zone %s", problem.About(zone.ID, zone.Key))
+			return problem.Invalid("name", "the name is too long together with the zone %s", problem.Describe(zone.ID, zone.Key))
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 				return nil
 			}
 			return problem.Invalid("responsePolicy", "its name %q is too long together with the name of the zone",
-				problem.About(r.ID, r.Name))
+				problem.Describe(r.ID, r.Name))
 		})
 }
 

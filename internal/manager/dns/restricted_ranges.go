@@ -72,7 +72,7 @@ func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
 		n := c.FollowingWithOptions()
 		n.Sent = map[string]json.RawMessage{"id": json.RawMessage(fmt.Sprint(item.ID))}
 		if _, err := c.API.Link(n, at); err != nil {
-			return problem.At(fmt.Sprintf("restrictedRanges[%d]", i), err)
+			return problem.AddPlace(fmt.Sprintf("restrictedRanges[%d]", i), err)
 		}
 	}
 	return nil

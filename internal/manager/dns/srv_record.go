@@ -8,7 +8,7 @@ import (
 
 // registerSRVRecords declares the record type.
 func registerSRVRecords(r *resource.Registry) {
-	declareRecord(r, "SRVRecord", &SRVRecord{}, linkToExternalHost.For(resource.Writing, "SRVRecord"))
+	declareRecord(r, "SRVRecord", &SRVRecord{}, linkToExternalHost.Header(resource.Writing, "SRVRecord"))
 }
 
 // SRVRecord is a server of a service (RFC 2782).

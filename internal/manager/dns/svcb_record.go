@@ -23,7 +23,7 @@ import (
 // registerServiceBindings declares the record types for service bindings.
 func registerServiceBindings(r *resource.Registry) {
 	for name, sample := range map[string]schema.Object{"SVCBRecord": &SVCBRecord{}, "HTTPSRecord": &HTTPSRecord{}} {
-		declareRecord(r, name, sample, linkToExternalHost.For(resource.Writing, name))
+		declareRecord(r, name, sample, linkToExternalHost.Header(resource.Writing, name))
 	}
 }
 
@@ -89,7 +89,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	}
 	if d := x.DefaultALPNIdentifierEnabled; d != nil && !*d {
 		if len(x.ALPNIdentifiers) == 0 {
-			return nil, schema.At("defaultAlpnIdentifierEnabled", "false requires alpnIdentifiers: no protocol would remain")
+			return nil, schema.MemberError("defaultAlpnIdentifierEnabled", "false requires alpnIdentifiers: no protocol would remain")
 		}
 		values = append(values, &dns.SVCBNoDefaultAlpn{})
 	}
@@ -106,7 +106,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	if x.EncryptedClientHello != "" {
 		keys, err := base64.StdEncoding.DecodeString(x.EncryptedClientHello)
 		if err != nil {
-			return nil, schema.At("encryptedClientHello", "is not valid base64")
+			return nil, schema.MemberError("encryptedClientHello", "is not valid base64")
 		}
 		values = append(values, &dns.SVCBECHConfig{ECH: keys})
 	}
@@ -119,7 +119,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	for _, name := range slices.Sorted(maps.Keys(x.PrivateUseValues)) {
 		key, ok := privateKey(name)
 		if !ok {
-			return nil, schema.At("privateUseValues", "%q must be one of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
+			return nil, schema.MemberError("privateUseValues", "%q must be one of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
 		}
 		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
 	}
@@ -136,12 +136,12 @@ func (x *ServiceParameters) addMandatory(values []dns.SVCBKeyValue) ([]dns.SVCBK
 		}
 		switch {
 		case !ok:
-			return nil, schema.At("mandatoryKeys", "%q is not a parameter key: must be one of %s, or key%d to key%d", name,
+			return nil, schema.MemberError("mandatoryKeys", "%q is not a parameter key: must be one of %s, or key%d to key%d", name,
 				strings.Join(slices.Sorted(maps.Keys(serviceKeys)), ", "), firstPrivateKey, lastPrivateKey)
 		case !slices.ContainsFunc(values, func(v dns.SVCBKeyValue) bool { return v.Key() == key }):
-			return nil, schema.At("mandatoryKeys", "%q is not among the parameters", name)
+			return nil, schema.MemberError("mandatoryKeys", "%q is not among the parameters", name)
 		case slices.Contains(needed, key):
-			return nil, schema.At("mandatoryKeys", "%q is listed twice", name)
+			return nil, schema.MemberError("mandatoryKeys", "%q is listed twice", name)
 		}
 		needed = append(needed, key)
 	}
@@ -157,7 +157,7 @@ func parseHints(member string, texts []string, family func(netip.Addr) bool) (hi
 	for _, text := range texts {
 		a, err := netip.ParseAddr(text)
 		if err != nil || !family(a) || a.Is4In6() || a.Zone() != "" {
-			return nil, schema.At(member, "%q is not an address of this family", text)
+			return nil, schema.MemberError(member, "%q is not an address of this family", text)
 		}
 		hints = append(hints, a.AsSlice())
 	}

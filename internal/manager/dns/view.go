@@ -57,7 +57,7 @@ func (x *View) Validate(c *resource.Change) error {
 	}
 	if profile := c.API.TypeNamed(row.Type).TextOf(o, "profile"); profile != OtherServer {
 		return problem.Field("ConflictingResourceFieldValues", "followedServer",
-			"server %s has the profile %s: a followed server must be external, with the profile %s", problem.About(row.ID,
+			"server %s has the profile %s: a followed server must be external, with the profile %s", problem.Describe(row.ID,
 				row.Name), profile, OtherServer)
 	}
 	return nil

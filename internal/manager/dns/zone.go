@@ -15,7 +15,7 @@ func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
 		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: countZoneRecords},
-		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
+		Options:  []resource.RequestHeader{multiLabelNames.Header(resource.Writing, "Zone"), overrideNamingPolicy.Header(resource.Writing, "Zone")}},
 		&Zone{})
 }
 
@@ -48,7 +48,7 @@ type Zone struct {
 // BeforeWrite places the zone and derives its absolute name.
 func (x *Zone) BeforeWrite(c *resource.Change) error {
 	x.extractRanges()
-	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
+	if c.IsCreation() && c.Given["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
-	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && c.Creates() && c.Requested() { // as published clients do
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.Value(c.Options) && c.IsCreation() && c.IsRequested() { // as published clients do
 		_, above, err := resolveParent(c.Tx, x.Parent)
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && !c.Creates() && c.Row.Name != x.Name {
+	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.Value(c.Options) && !c.IsCreation() && c.Row.Name != x.Name {
 		return problem.Field("InvalidZoneName", "name",
 			"%q has more than one label: use absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
@@ -128,7 +128,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	if !ok || relative == "" {
 		return problem.Invalid("absoluteName", "%q is not below %q", absolute, zone)
 	}
-	if multiLabelNames.In(c.Options) {
+	if multiLabelNames.Value(c.Options) {
 		x.Name = relative
 		return nil
 	}

@@ -48,7 +48,7 @@ type ZoneTemplateApplication struct {
 
 // BeforeWrite applies the templates.
 func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	x.Start(c)
@@ -88,7 +88,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 func conflictError(template, zone *store.Resource, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
-		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
+		list = append(list, problem.Describe(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
 	}
 	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d (%s): it conflicts with %s", template.ID,
 		zone.ID, absoluteName(zone), list)

@@ -34,7 +34,7 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 		zone, err = ImpliedZone(tx, v, name)
 	}
 	if err == nil && zone == nil {
-		return nil, problem.NotFound("zone %q does not exist in the view %s", name, problem.About(v.ID, v.Name))
+		return nil, problem.NotFound("zone %q does not exist in the view %s", name, problem.Describe(v.ID, v.Name))
 	}
 	return zone, err
 }
@@ -67,7 +67,7 @@ func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resour
 	key := naming.Key(naming.Clean(name))
 	zone := &store.Resource{Collection: "zones", Type: "Zone", Name: key, Key: key, Parent: view.ID, Configuration: view.Configuration,
 		Refs: []store.Ref{{Field: "view", Target: view.ID}}}
-	_, err := tx.Overlapping(view.Configuration, "blocks", store.AddrKey(low), store.AddrKey(high), 0)
+	_, err := tx.FindOverlapping(view.Configuration, "blocks", store.AddrKey(low), store.AddrKey(high), 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -109,9 +109,9 @@ func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	case err != nil:
 		return nil, err
 	case len(views) == 0:
-		return nil, problem.NotFound("view %q does not exist in the configuration %s", view, problem.About(found.ID, found.Name))
+		return nil, problem.NotFound("view %q does not exist in the configuration %s", view, problem.Describe(found.ID, found.Name))
 	case len(views) > 1:
-		return nil, problem.Invalid("view", "the configuration %s has several views: choose one by name", problem.About(found.ID, found.Name))
+		return nil, problem.Invalid("view", "the configuration %s has several views: choose one by name", problem.Describe(found.ID, found.Name))
 	}
 	return views[0], nil
 }

@@ -72,8 +72,8 @@ func putBack(m *apitest.API, path string) {
 	}
 }
 
-// TestZoneFilesGiveWhatBINDServes imports zone files, twice, and exports the zones: they have the RRsets that named-compilezone gives.
-func TestZoneFilesGiveWhatBINDServes(t *testing.T) {
+// TestZoneFilesMatchBIND imports zone files, twice, and exports the zones: they have the RRsets that named-compilezone gives.
+func TestZoneFilesMatchBIND(t *testing.T) {
 	apitest.Slow(t)
 	program := peers.Program(t, "named-compilezone")
 	m := start(t)

@@ -40,7 +40,7 @@ func (d *Deployer) endWaits(ctx context.Context) error {
 			}
 			still[w.id] = still[w.id] || !done
 			if before, there := over[w.id]; there && before.state == failed {
-				w.state, w.message = failed, joined(before.message, why)
+				w.state, w.message = failed, joinSentences(before.message, why)
 			} else if why != "" {
 				w.state, w.message = failed, why
 			}
@@ -59,8 +59,8 @@ func (d *Deployer) endWaits(ctx context.Context) error {
 	return nil
 }
 
-// joined joins the sentences that are not empty.
-func joined(sentences ...string) string {
+// joinSentences joins the sentences that are not empty.
+func joinSentences(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -79,7 +79,7 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	}
 	x := serverconfig.FieldsOf(o)
 	if x == nil || x.ServicePoint == "" {
-		return "the server is no service point of the fleet any more", true, nil
+		return "the service point of the server was deleted", true, nil
 	}
 	s, err := d.servingOf(tx, w.id, x.ServicePoint)
 	if err != nil {

@@ -44,7 +44,7 @@ func recordChangesOf(c *publication) (recordChanges, error) {
 			if noted >= maxListedRecords {
 				return found, nil
 			}
-			rr, err := e.Record.RR()
+			rr, err := e.Record().RR()
 			if err != nil {
 				return nil, err
 			}
@@ -52,13 +52,13 @@ func recordChangesOf(c *publication) (recordChanges, error) {
 			if found[name] == nil {
 				found[name] = map[uint16]string{}
 			}
-			switch was := found[name][e.Record.Type()]; {
+			switch was := found[name][e.Record().Type()]; {
 			case was == "":
 				noted++
 			case was != kind:
 				kind = recordUpdated
 			}
-			found[name][e.Record.Type()] = kind
+			found[name][e.Record().Type()] = kind
 		}
 	}
 	return found, nil

@@ -70,13 +70,13 @@ func (c checks) checkZone(f *findings, apex string, entries []zonedata.Entry) er
 	}
 	kinds, glue := map[string]map[uint16]bool{}, map[string]bool{}
 	for _, e := range entries {
-		owner := string(e.Record.Owner())
+		owner := string(e.Record().Owner())
 		if kinds[owner] == nil {
 			kinds[owner] = map[uint16]bool{}
 		}
-		kinds[owner][e.Record.Type()] = true
-		if e.Record.Type() == wire.TypeNS {
-			rr, err := e.Record.RR()
+		kinds[owner][e.Record().Type()] = true
+		if e.Record().Type() == wire.TypeNS {
+			rr, err := e.Record().RR()
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (c checks) checkZone(f *findings, apex string, entries []zonedata.Entry) er
 		}
 	}
 	for _, e := range entries {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ type rrset struct {
 }
 
 // rrsetOf returns the RRset of an entry.
-func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
+func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key()), e.Record().Type()} }
 
 // withheld is a record that is not deployed: its name, and the reason as a sentence.
 type withheld struct{ name, why string }
@@ -88,7 +88,7 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out 
 			return left, out, err
 		}
 		out = append(out, found...)
-		if left, err = left.without(left.whereAliases(bad)); err != nil {
+		if left, err = left.omitChanges(left.whereAliases(bad)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -103,7 +103,7 @@ func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rr
 	}
 	bad = map[rrset]bool{}
 	for _, e := range c.added {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,12 +131,12 @@ func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
 		owners[one.owner] = false
 	}
 	for _, e := range changed {
-		if _, is := owners[string(e.Key)]; is && e.Record.Type() == wire.TypeCNAME {
-			owners[string(e.Key)] = true
+		if _, is := owners[string(e.Key())]; is && e.Record().Type() == wire.TypeCNAME {
+			owners[string(e.Key())] = true
 		}
 	}
 	for _, e := range changed {
-		if owners[string(e.Key)] {
+		if owners[string(e.Key())] {
 			some[rrsetOf(e)] = true
 		}
 	}
@@ -147,15 +147,15 @@ func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
 func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	kinds, targets := map[string]map[uint16]bool{}, names{}
 	note := func(e zonedata.Entry) {
-		owner := string(e.Record.Owner())
+		owner := string(e.Record().Owner())
 		if kinds[owner] == nil {
 			kinds[owner] = map[uint16]bool{}
 		}
-		kinds[owner][e.Record.Type()] = true
+		kinds[owner][e.Record().Type()] = true
 	}
 	for _, e := range c.added {
 		note(e)
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	}
 	for _, e := range there {
 		if !slices.ContainsFunc(c.removed, func(one zonedata.Entry) bool {
-			return bytes.Equal(one.Key, e.Key) && bytes.Equal(one.Record, e.Record)
+			return bytes.Equal(one.Key(), e.Key()) && bytes.Equal(one.Record(), e.Record())
 		}) {
 			note(e)
 		}
@@ -182,18 +182,18 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	return kinds, nil
 }
 
-// without returns a publication without its changes of some RRsets; nil if only a change of the serial number would remain.
-func (c *publication) without(some map[rrset]bool) (*publication, error) {
+// omitChanges returns a publication without its changes of some RRsets; nil if only a change of the serial number would remain.
+func (c *publication) omitChanges(some map[rrset]bool) (*publication, error) {
 	left := *c
 	taken := func(e zonedata.Entry) bool { return some[rrsetOf(e)] }
 	left.added = slices.DeleteFunc(slices.Clone(c.added), taken)
 	left.removed = slices.DeleteFunc(slices.Clone(c.removed), taken)
-	other := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA } // not only the serial number
+	other := func(e zonedata.Entry) bool { return e.Record().Type() != wire.TypeSOA } // not only the serial number
 	if c.existed && !slices.ContainsFunc(left.added, other) && !slices.ContainsFunc(left.removed, other) {
 		return nil, nil
 	}
 	if c.after != nil {
-		whole := func(e zonedata.Entry) string { return string(e.Key) + "\x00" + string(e.Record) }
+		whole := func(e zonedata.Entry) string { return string(e.Key()) + "\x00" + string(e.Record()) }
 		out := map[string]bool{} // unchanged records are in neither list, and stay
 		for _, e := range c.added {
 			if taken(e) {

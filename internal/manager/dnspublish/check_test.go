@@ -26,7 +26,7 @@ func TestChecks(t *testing.T) {
 			c.NS = level
 		}},
 		{"a wildcard inside", "x.*.y A 192.0.2.2", "has a * that is not at the start", func(c *checks, level string) { c.Wildcard = level }},
-		{"mail to nobody", "@ MX 1 nobody", "nobody.example., which has no address", nil},
+		{"mail to a name without an address", "@ MX 1 nobody", "nobody.example., which has no address", nil},
 		{"a name server without glue", "sub NS ns.sub", "which is below it and has no address here (glue)", nil},
 		{"a name server of another delegation", "sub NS ns.other\nother NS ns\n", "", nil},
 		{"a name server far away", "sub NS ns.elsewhere.", "", nil},
@@ -56,7 +56,7 @@ func TestChecks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				entries = append(entries, zonedata.Entry{Record: record})
+				entries = append(entries, zonedata.NewEntry(record))
 			}
 			if err := p.Err(); err != nil {
 				t.Fatal(err)

@@ -93,15 +93,15 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 
 // sameSource reports whether two zones have the same source and refresh interval.
 func (z *copiedZone) sameSource(o *copiedZone) bool {
-	if (z.policy == nil) != (o.policy == nil) || !slices.EqualFunc(z.primaries, o.primaries, source.same) || !z.follows.same(o.follows) {
+	if (z.policy == nil) != (o.policy == nil) || !slices.EqualFunc(z.primaries, o.primaries, source.equals) || !z.follows.equals(o.follows) {
 		return false
 	}
 	return z.policy == nil || z.policy.ResponsePolicyZoneType == o.policy.ResponsePolicyZoneType &&
 		slices.Equal(z.policy.FeedCategories, o.policy.FeedCategories) && z.policy.OverrideRefreshTime == o.policy.OverrideRefreshTime
 }
 
-// first returns the address of the first source; invalid if there is none.
-func (z *copiedZone) first() (at netip.Addr) {
+// firstSource returns the address of the first source; invalid if there is none.
+func (z *copiedZone) firstSource() (at netip.Addr) {
 	if len(z.primaries) > 0 {
 		at = z.primaries[0].Addr
 	}
@@ -133,7 +133,7 @@ func (c *Copier) runOnce(ctx context.Context) error {
 	if time.Since(c.leaseTried) > copyLease/5 {
 		c.leaseTried = time.Now()
 		var err error
-		if c.held, err = c.lease.Take(ctx); err != nil {
+		if c.held, err = c.lease.Acquire(ctx); err != nil {
 			return err
 		}
 	}
@@ -176,11 +176,11 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 	asked := map[netip.Addr]int{}
 	for _, z := range c.zones {
 		if z.busy {
-			asked[z.first()]++
+			asked[z.firstSource()]++
 		}
 	}
 	for _, z := range c.zones {
-		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= maxCopiesPerServer {
+		if z.busy || time.Now().Before(z.next) || z.firstSource().IsValid() && asked[z.firstSource()] >= maxCopiesPerServer {
 			continue
 		}
 		select {
@@ -192,7 +192,7 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 			z.ctx, z.cancel = context.WithCancel(ctx) //nolint:gosec // plan cancels it
 		}
 		z.busy, z.again = true, false
-		asked[z.first()]++
+		asked[z.firstSource()]++
 		due = append(due, z)
 	}
 	return due

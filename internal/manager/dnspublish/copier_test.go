@@ -34,7 +34,7 @@ func TestTurnsOfCopies(t *testing.T) {
 			case len(z.primaries) == 0:
 				picked["nowhere"]++
 			default:
-				picked[z.first().String()]++
+				picked[z.firstSource().String()]++
 			}
 		}
 	}

@@ -312,7 +312,7 @@ func recordNotify(ctx context.Context, a *resource.API, u *Update) (code int, wh
 				return tx.QueryRow("SELECT count(*) FROM dns_copy WHERE zone = ? AND notified = 1", zone).Scan(&known)
 			}
 		}
-		return &transfer.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
+		return &transfer.Refused{Code: wire.RcodeRefused, Why: "it is not a primary server of the zone"}
 	})
 	if err == nil && known == 0 { // several messages can announce one change
 		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {

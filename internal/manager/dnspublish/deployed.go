@@ -64,7 +64,7 @@ func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error 
 		}
 		var h zonedata.Hash
 		for _, e := range entries {
-			h.Add(e.Record)
+			h.Add(e.Record())
 		}
 		if h.String() != z.hash {
 			fault("the deployed data of zone %s does not match its hash", id)
@@ -137,7 +137,7 @@ func eachDeployed(tx *store.Tx, id string, use func(zonedata.Entry)) error {
 			return fmt.Errorf("read the deployed data of zone %s: %w", id, err)
 		}
 		return zonedata.Records(text, func(r zonedata.Record) error {
-			use(zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			use(zonedata.NewEntry(r))
 			return nil
 		})
 	}, "SELECT data FROM dns_part WHERE zone = ? ORDER BY first", id)
@@ -166,11 +166,11 @@ func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) err
 		var key []byte
 		switch {
 		case len(removed) == 0:
-			key = added[0].Key
-		case len(added) == 0 || bytes.Compare(removed[0].Key, added[0].Key) < 0:
-			key = removed[0].Key
+			key = added[0].Key()
+		case len(added) == 0 || bytes.Compare(removed[0].Key(), added[0].Key()) < 0:
+			key = removed[0].Key()
 		default:
-			key = added[0].Key
+			key = added[0].Key()
 		}
 		first, next, entries, err := readPart(tx, zone, key)
 		if err != nil {
@@ -201,7 +201,7 @@ func countBefore(entries []zonedata.Entry, next []byte) int {
 	if next == nil {
 		return len(entries)
 	}
-	n, _ := slices.BinarySearchFunc(entries, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+	n, _ := slices.BinarySearchFunc(entries, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key(), key) })
 	return n
 }
 
@@ -220,7 +220,7 @@ func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entrie
 	text, err := unpacker.DecodeAll(data, nil)
 	if err == nil {
 		err = zonedata.Records(text, func(r zonedata.Record) error {
-			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			entries = append(entries, zonedata.NewEntry(r))
 			return nil
 		})
 	}
@@ -232,12 +232,12 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 	for {
 		end := len(entries)
 		if end > 2*partEntries {
-			for end = partEntries; end < len(entries) && bytes.Equal(entries[end].Key, entries[end-1].Key); end++ {
+			for end = partEntries; end < len(entries) && bytes.Equal(entries[end].Key(), entries[end-1].Key()); end++ {
 			}
 		}
 		var text []byte
 		for _, e := range entries[:end] {
-			text = zonedata.AppendRecord(text, e.Record)
+			text = zonedata.AppendRecord(text, e.Record())
 		}
 		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) "+
 			"ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data", zone, notNil(first), notNil(packer.EncodeAll(text, nil))); err != nil {
@@ -246,7 +246,7 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 		if entries = entries[end:]; len(entries) == 0 {
 			return nil
 		}
-		first = entries[0].Key
+		first = entries[0].Key()
 	}
 }
 

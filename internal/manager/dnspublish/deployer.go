@@ -131,7 +131,7 @@ func (d *Deployer) Run(ctx context.Context) {
 // runLive does the work that must not wait: schedules, key rollovers, and live changes.
 func (d *Deployer) runLive(ctx context.Context) (failure error) {
 	unchanged, known := d.noChanges.Now(struct{}{})
-	due, err := d.schedules.Due(ctx)
+	due, err := d.schedules.IsDue(ctx)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (d *Deployer) takeLease(ctx context.Context) (held bool, err error) {
 	}
 	if time.Since(d.leaseTried) >= every {
 		d.leaseTried = time.Now()
-		d.held, err = d.lease.Take(ctx)
+		d.held, err = d.lease.Acquire(ctx)
 	}
 	return d.held, err
 }

@@ -172,7 +172,7 @@ const validation = "ValidationDeployment"
 
 // queueFor checks and queues a deployment of a server, or of all servers of a group.
 func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	if err := checkService(c.API, "service", x.Type, service); err != nil {
@@ -210,7 +210,7 @@ func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 
 // AfterWrite creates the deployments of the single servers of a server group.
 func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
-	if !c.Requested() || !c.Creates() {
+	if !c.IsRequested() || !c.IsCreation() {
 		return nil
 	}
 	group, err := serverconfig.IsServerGroup(c.Tx, x.Parent)
@@ -315,7 +315,7 @@ func checkHasValidation(c *resource.Change, server int64) error {
 
 // BeforeWrite rejects zones without servers, or that were not deployed before.
 func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	if err := x.enqueue(c, x.Parent); err != nil {
@@ -387,12 +387,12 @@ func checkDeployable(c *resource.Change, server int64) error {
 	single, _ := o.(*serverconfig.Server)
 	switch {
 	case single != nil && single.Profile == serverconfig.IsOtherServer:
-		return problem.BadRequest("ServerNotManaged", "server %d (%s) is an external server", server, problem.About(row.ID, row.Name))
+		return problem.BadRequest("ServerNotManaged", "server %d (%s) is an external server", server, problem.Describe(row.ID, row.Name))
 	case x.State != serverconfig.Enabled:
-		return problem.BadRequest("ServerNotActive", "server %d (%s) is %s", server, problem.About(row.ID, row.Name), x.State)
+		return problem.BadRequest("ServerNotActive", "server %d (%s) is %s", server, problem.Describe(row.ID, row.Name), x.State)
 	case x.ServicePoint == "":
 		return problem.BadRequest("ServerNotConnected", "server %d (%s) is not linked to a service point: set its servicePoint to the id of one",
-			server, problem.About(row.ID, row.Name))
+			server, problem.Describe(row.ID, row.Name))
 	}
 	return nil
 }
@@ -410,7 +410,7 @@ func (x *DeploymentHead) checkNotRunning(c *resource.Change, service string, ser
 		states = append(states, running)
 	}
 	for _, state := range states {
-		found, err := c.Tx.First(store.Query{From: store.Resources, Where: append(slices.Clone(beside), inState(state))})
+		found, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: append(slices.Clone(beside), inState(state))})
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func Deployed(tx *store.Tx, api *resource.API, configuration int64) (zones int, 
 		removed, added := zonedata.Diff(have, want)
 		for i, list := range [][]zonedata.Entry{removed, added} {
 			for _, e := range list {
-				rr, err := e.Record.RR()
+				rr, err := e.Record().RR()
 				if err != nil {
 					return 0, nil, false, err
 				}

@@ -78,7 +78,7 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	if err != nil {
 		return soa, "failed", err
 	}
-	p, err := c.whole(ctx, z, before, inOrder(after), serial)
+	p, err := c.publishWhole(ctx, z, before, inOrder(after), serial)
 	if err != nil {
 		return soa, "failed", err
 	}
@@ -111,10 +111,10 @@ func feedAuthority(z *copiedZone) *wire.SOA {
 
 // onlySerialChanged reports whether a publication changes only the serial number.
 func onlySerialChanged(p *publication) bool {
-	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record.Type() != wire.TypeSOA || p.added[0].Record.Type() != wire.TypeSOA {
+	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record().Type() != wire.TypeSOA || p.added[0].Record().Type() != wire.TypeSOA {
 		return false
 	}
-	return string(withSerial(p.removed[0].Record, 0)) == string(withSerial(p.added[0].Record, 0))
+	return string(withSerial(p.removed[0].Record(), 0)) == string(withSerial(p.added[0].Record(), 0))
 }
 
 // readFeed fetches the feed of a category and adds its names to names.

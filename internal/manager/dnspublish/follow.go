@@ -64,8 +64,8 @@ type lastReport struct {
 	text string
 }
 
-// same reports whether both follow the same zone of the same server with the same settings.
-func (f *followedZone) same(o *followedZone) bool {
+// equals reports whether both follow the same zone of the same server with the same settings.
+func (f *followedZone) equals(o *followedZone) bool {
 	if f == nil || o == nil {
 		return f == o
 	}
@@ -203,7 +203,7 @@ func (f *followedZone) author(from netip.Addr) store.Author {
 // applyAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue
 // after it.
 func (c *Copier) applyAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
-	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
+	return c.lease.UpdateIn(ctx, store.ConfigurationScope(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
 			return err
@@ -224,7 +224,7 @@ func (c *Copier) applyNames(ctx context.Context, z *copiedZone, from netip.Addr,
 	for _, name := range part {
 		some[name] = names[name]
 	}
-	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
+	err = c.lease.UpdateIn(ctx, store.ConfigurationScope(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		left = nil
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {

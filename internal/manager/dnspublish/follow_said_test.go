@@ -16,7 +16,7 @@ func TestRememberReport(t *testing.T) {
 	} {
 		c.now.lastRejected = &lastReport{}
 		if c.now.remember(nil); c.now.lastRejected.text != "" {
-			t.Errorf("%s: without one before %q was said", what, c.now.lastRejected.text)
+			t.Errorf("%s: without a previous rejection the message is %q", what, c.now.lastRejected.text)
 		}
 		if c.now.remember(before); c.now.lastRejected.text != c.want {
 			t.Errorf("%s: %q was said", what, c.now.lastRejected.text)

@@ -26,7 +26,7 @@ type frame struct {
 	names map[string]uint64
 }
 
-// frameVersion is part of each frame. It must change together with the rules by which a zone is made of its records and its plan, so that
+// frameVersion is part of each frame. It must change together with the rules that compile a zone from its records and its plan, so that
 // zones are examined as a whole after an update of the manager.
 const frameVersion = 1
 
@@ -79,11 +79,11 @@ func (p *plan) frameOf(z *plannedZone, now time.Time) (f frame, err error) {
 		return f, notSigned(z, err)
 	}
 	for _, e := range keys {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return f, err
 		}
-		f.add(wire.CanonicalName(rr.Header().Name), []byte(e.Record))
+		f.add(wire.CanonicalName(rr.Header().Name), []byte(e.Record()))
 	}
 	return f, nil
 }
@@ -222,10 +222,10 @@ func (p *plan) framePublication(z *plannedZone, deployed deployedZone, owners ma
 		return nil, err
 	}
 	for _, e := range before { // the addresses of former name servers change together with the delegation
-		if e.Record.Type() != wire.TypeNS {
+		if e.Record().Type() != wire.TypeNS {
 			continue
 		}
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +247,7 @@ func (p *plan) framePublication(z *plannedZone, deployed deployedZone, owners ma
 		return nil, notSigned(z, err)
 	}
 	for _, e := range keys {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func (p *plan) deployedAt(z *plannedZone, owners map[string]bool) ([]zonedata.En
 // changeOf returns the publication that replaces some deployed records of a zone, or nil if they are equal. The SOA stays, with a new
 // serial number, unless after contains another one.
 func (p *plan) changeOf(z *plannedZone, deployed deployedZone, before, after []zonedata.Entry, now time.Time) (*publication, error) {
-	isSOA := func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }
+	isSOA := func(e zonedata.Entry) bool { return e.Record().Type() == wire.TypeSOA }
 	soa, err := p.soaOf(z)
 	if err != nil {
 		return nil, err
@@ -287,11 +287,11 @@ func (p *plan) changeOf(z *plannedZone, deployed deployedZone, before, after []z
 	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete}
 	c.removed, c.added = zonedata.Diff(slices.DeleteFunc(before, isSOA), slices.DeleteFunc(after, isSOA))
 	serial := uint32(deployed.serial) //nolint:gosec // of 32 bits
-	if len(c.removed)+len(c.added) == 0 && bytes.Equal(withSerial(next.Record, serial), withSerial(soa.Record, serial)) {
+	if len(c.removed)+len(c.added) == 0 && bytes.Equal(withSerial(next.Record(), serial), withSerial(soa.Record(), serial)) {
 		return nil, nil
 	}
 	c.serial = p.nextSerial(z, serial, true, now)
-	next.Record = withSerial(next.Record, c.serial)
+	next = zonedata.NewEntry(withSerial(next.Record(), c.serial))
 	c.removed, c.added = append(c.removed, soa), append(c.added, next)
 	slices.SortFunc(c.removed, zonedata.Entry.Compare)
 	slices.SortFunc(c.added, zonedata.Entry.Compare)

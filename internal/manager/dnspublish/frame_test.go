@@ -91,8 +91,8 @@ func (s *structure) change() string {
 	return fmt.Sprint(method, " ", path, " ", body, " ", r.StatusCode)
 }
 
-// TestPartsOfZonesEqualWholeZones checks that the deployed content of the zones of a live view, of which a change examines a part only,
-// equals their content computed as a whole.
+// TestPartsOfZonesEqualWholeZones checks that changes of a live view, which examine parts of its zones, deploy the content that is
+// computed from the complete zones.
 func TestPartsOfZonesEqualWholeZones(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { comparePartsOfZones(t, seed) })

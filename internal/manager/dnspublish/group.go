@@ -46,10 +46,10 @@ func endGroup(c *resource.Change, group, without int64) error {
 			continue
 		}
 		ended++
-		message = joined(message, fmt.Sprintf("server %d: %s", r.Parent, x.State))
+		message = joinSentences(message, fmt.Sprintf("server %d: %s", r.Parent, x.State))
 	}
 	if without != 0 {
-		message = joined(message, "a server was deleted")
+		message = joinSentences(message, "a server was deleted")
 	}
 	return updateDeployment(c, row, func(x *DeploymentHead) {
 		if ended == len(parts) {

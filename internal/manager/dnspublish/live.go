@@ -242,7 +242,7 @@ func (f *liveFollower) checkNotDelegated(field string, view int64, key string) e
 			return err
 		}
 		for _, e := range entries {
-			if string(e.Key) != owner || e.Record.Type() != wire.TypeDS {
+			if string(e.Key()) != owner || e.Record().Type() != wire.TypeDS {
 				continue
 			}
 			return problem.New(409, "ResourceConflictsWithOther", "%s: the DS record of zone %s is in the parent zone %s: remove it first, by "+

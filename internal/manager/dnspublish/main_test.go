@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
 // TestOnPostgreSQL runs the tests of this package on PostgreSQL.
-func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
 // points are service points that confirm nothing.
 type points struct{}

@@ -18,7 +18,7 @@ type packedZone struct {
 	apex    string
 	key     []byte
 	entries []zonedata.Entry
-	block   []byte
+	block   zonedata.Block
 }
 
 // packedBlock is the size of a block in octets.
@@ -43,16 +43,12 @@ func (p *packedZone) add(rr wire.RR) error {
 	if err != nil {
 		return err
 	}
-	owner := r.Owner()
-	if cap(p.block)-len(p.block) < len(r)+2*len(owner) { // an escaped octet of a key takes two
-		p.block = make([]byte, 0, max(packedBlock, len(r)+2*len(owner)))
+	e, ok := p.block.Add(r)
+	if !ok {
+		p.block = zonedata.NewBlock(max(packedBlock, 4*len(r)))
+		e, _ = p.block.Add(r) // its key has at most twice the octets of its owner
 	}
-	start := len(p.block)
-	p.block = zonedata.AppendKey(p.block, owner)
-	middle := len(p.block)
-	p.block = append(p.block, r...)
-	e := zonedata.Entry{Key: p.block[start:middle:middle], Record: zonedata.Record(p.block[middle:len(p.block):len(p.block)])}
-	if !bytes.HasPrefix(e.Key, p.key) {
+	if !bytes.HasPrefix(e.Key(), p.key) {
 		return fmt.Errorf("%s is not in the zone %s", rr.Header().Name, p.apex)
 	}
 	p.entries = append(p.entries, e)
@@ -65,8 +61,8 @@ func (p *packedZone) sorted() ([]zonedata.Entry, error) {
 	slices.SortFunc(all, zonedata.Entry.Compare)
 	kept := all[:0]
 	for from := 0; from < len(all); {
-		to, kind := from+1, all[from].Record.Type()
-		for to < len(all) && all[to].Record.Type() == kind && bytes.Equal(all[to].Key, all[from].Key) {
+		to, kind := from+1, all[from].Record().Type()
+		for to < len(all) && all[to].Record().Type() == kind && bytes.Equal(all[to].Key(), all[from].Key()) {
 			to++
 		}
 		set := all[from:to]
@@ -86,7 +82,7 @@ func (p *packedZone) sorted() ([]zonedata.Entry, error) {
 func unified(set []zonedata.Entry) ([]zonedata.Entry, error) {
 	rrs := make([]wire.RR, len(set))
 	for i, e := range set {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}
@@ -99,11 +95,11 @@ func unified(set []zonedata.Entry) ([]zonedata.Entry, error) {
 // checkAliases returns an error if a name has a CNAME record and other records (RFC 1034 section 3.6.2).
 func (p *packedZone) checkAliases(all []zonedata.Entry) error {
 	for i, e := range all {
-		if e.Record.Type() != wire.TypeCNAME {
+		if e.Record().Type() != wire.TypeCNAME {
 			continue
 		}
-		if i > 0 && bytes.Equal(all[i-1].Key, e.Key) || i+1 < len(all) && bytes.Equal(all[i+1].Key, e.Key) {
-			name, _, err := wire.UnpackDomainName(e.Record.Owner(), 0)
+		if i > 0 && bytes.Equal(all[i-1].Key(), e.Key()) || i+1 < len(all) && bytes.Equal(all[i+1].Key(), e.Key()) {
+			name, _, err := wire.UnpackDomainName(e.Record().Owner(), 0)
 			if err != nil {
 				return err
 			}
@@ -133,6 +129,7 @@ func (l *largeZone) takeZone(p *plan, z *plannedZone, is deployedZone) error {
 	if err != nil || !large {
 		return err
 	}
+	p.tx.ReadOnce()
 	if !l.mu.TryLock() {
 		return errLargeZone
 	}

@@ -1,7 +1,8 @@
 package dnspublish
 
 import (
-	"fmt"
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,8 @@ func TestPackedZoneEqualsCompile(t *testing.T) {
 			t.Fatal(err)
 		}
 		have, err := packed(t, texts...)
-		if err != nil || fmt.Sprint(have) != fmt.Sprint(want) || len(have) != len(texts)-2 {
+		same := slices.EqualFunc(have, want, func(a, b zonedata.Entry) bool { return bytes.Equal(a.Key(), b.Key()) && a.Compare(b) == 0 })
+		if err != nil || !same || len(have) != len(texts)-2 {
 			t.Errorf("%v\n%d records, want\n%v %v", have, len(have), want, err)
 		}
 		for i := range len(texts) / 2 {

@@ -143,7 +143,7 @@ func compileRecords(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 		return nil, err
 	}
 	all, err := entriesOf(zone)
-	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
+	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record().Type() == wire.TypeSOA }), err
 }
 
 // touchesFrame reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
@@ -183,7 +183,7 @@ func (p *plan) touchesFrame(z *plannedZone, owners names) (bool, error) {
 			return true, err
 		}
 		for _, e := range entries {
-			if string(e.Key) == owner || e.Record.Type() == wire.TypeNS && string(zonedata.Key(lower(e.Record.Data()))) == owner {
+			if string(e.Key()) == owner || e.Record().Type() == wire.TypeNS && string(zonedata.Key(lower(e.Record().Data()))) == owner {
 				return true, nil
 			}
 		}
@@ -241,7 +241,7 @@ func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, 
 		}
 		read[string(first)] = true
 		for _, e := range entries {
-			if owners[string(e.Key)] {
+			if owners[string(e.Key())] {
 				all = append(all, e)
 			}
 		}
@@ -261,10 +261,10 @@ func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 		return soa, err
 	}
 	for _, e := range entries {
-		if e.Record.Type() == wire.TypeSOA {
+		if e.Record().Type() == wire.TypeSOA {
 			return e, nil
 		}
 	}
 	return soa, problem.BadRequest("InvalidDeploymentData", "the SOA record of zone %s has never been deployed",
-		problem.About(z.row.ID, z.row.Key))
+		problem.Describe(z.row.ID, z.row.Key))
 }

@@ -171,7 +171,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			}
 		}
 		if err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.Describe(z.row.ID, z.row.Key), err)
 		}
 		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // foreign data is not checked
 			var entries []zonedata.Entry
@@ -298,7 +298,7 @@ func (o *outcome) warnNeverDeployed(p *plan, z *plannedZone) error {
 			continue
 		}
 		o.warnings = append(o.warnings, fmt.Sprintf("server %s has a role for zone %s and was never deployed: begin with a FullDeployment of it",
-			problem.About(server, p.heads[server].Name), z.zoneName()))
+			problem.Describe(server, p.heads[server].Name), z.zoneName()))
 	}
 	return nil
 }
@@ -313,13 +313,13 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 		if err := d.whole.takeZone(p, z, is); err != nil {
 			return err
 		}
-		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
+		c, err := p.publication(z, wanted.selector(z.view), p.api.Store.Now())
 		if isFault(err) && out.continues {
 			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
 			continue
 		}
 		if err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.Describe(z.row.ID, z.row.Key), err)
 		}
 		if c != nil {
 			left, withheld, err := p.withhold(z, c)
@@ -327,7 +327,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			case err != nil:
 				return err
 			case withheld != nil && !out.continues:
-				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
+				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.Describe(z.row.ID, z.row.Key),
 					joinReasons(withheld))
 			case withheld != nil:
 				out.warnings = append(out.warnings, fmt.Sprintf("part of zone %s is not deployed: %v", z.row.Key, joinReasons(withheld)))

@@ -68,7 +68,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		c.removed, c.added = zonedata.Diff(before, c.after)
 	} else {
 		d := zonedata.Differ{After: c.after}
-		if err := eachDeployed(p.tx, z.id, d.Before); err != nil {
+		if err := eachDeployed(p.tx, z.id, d.AddEarlier); err != nil {
 			return nil, err
 		}
 		c.removed, c.added = d.End()
@@ -82,13 +82,13 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 
 // setSerial sets another serial number. The SOA record is the first one of a zone.
 func (c *publication) setSerial(serial uint32) {
-	is := func(all []zonedata.Entry) bool { return len(all) > 0 && all[0].Record.Type() == wire.TypeSOA }
+	is := func(all []zonedata.Entry) bool { return len(all) > 0 && all[0].Record().Type() == wire.TypeSOA }
 	if !is(c.after) {
 		return
 	}
 	before := c.after[0]
 	c.serial = serial
-	c.after[0].Record = withSerial(before.Record, serial)
+	c.after[0] = zonedata.NewEntry(withSerial(before.Record(), serial))
 	if is(c.added) {
 		c.added = append([]zonedata.Entry{c.after[0]}, c.added[1:]...) // not in place: it may be part of after
 		return
@@ -118,10 +118,10 @@ func (c *publication) count() (err error) {
 		}
 	}
 	for _, e := range c.removed {
-		h.Remove(e.Record)
+		h.Remove(e.Record())
 	}
 	for _, e := range c.added {
-		h.Add(e.Record)
+		h.Add(e.Record())
 	}
 	c.hash, c.records = h.String(), c.before.records+int64(len(c.added)-len(c.removed))
 	return nil
@@ -134,22 +134,22 @@ func updateSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) 
 	torn := map[string]bool{}
 	for i := 0; i < len(all); {
 		end, aliases, others := i, 0, 0
-		for ; end < len(all) && bytes.Equal(all[end].Key, all[i].Key); end++ {
-			if t := all[end].Record.Type(); t == wire.TypeCNAME {
+		for ; end < len(all) && bytes.Equal(all[end].Key(), all[i].Key()); end++ {
+			if t := all[end].Record().Type(); t == wire.TypeCNAME {
 				aliases++
 			} else if !isKeyType(t) {
 				others++
 			}
 		}
 		if aliases > 1 || aliases > 0 && others > 0 {
-			torn[string(all[i].Key)] = true
+			torn[string(all[i].Key())] = true
 		}
 		i = end
 	}
 	if len(torn) == 0 {
 		return all
 	}
-	return replaceSelected(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
+	return replaceSelected(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key())] })
 }
 
 // replaceSelected returns the deployed records that are not wanted and the wanted records of after, sorted.
@@ -243,7 +243,7 @@ func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, erro
 	if err != nil {
 		return nil, err
 	}
-	isSOA := func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }
+	isSOA := func(e zonedata.Entry) bool { return e.Record().Type() == wire.TypeSOA }
 	soa, next := slices.IndexFunc(current, isSOA), slices.IndexFunc(c.added, isSOA)
 	if soa < 0 || next < 0 {
 		return nil, errConcurrentDeployment
@@ -253,9 +253,9 @@ func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, erro
 		r.serial = uint32(now.serial) + 1 //nolint:gosec // of 32 bits
 	}
 	authority := c.added[next]
-	authority.Record = withSerial(authority.Record, r.serial)
+	authority = zonedata.NewEntry(withSerial(authority.Record(), r.serial))
 	stays := func(e zonedata.Entry) bool {
-		_, is := later[string(e.Key)]
+		_, is := later[string(e.Key())]
 		return is || isSOA(e)
 	}
 	r.removed = append(slices.DeleteFunc(slices.Clone(c.removed), stays), current[soa])
@@ -295,10 +295,10 @@ const maxDifferences = 1000
 func (c *publication) difference() []byte {
 	var removed, added []byte
 	for _, e := range c.removed {
-		removed = zonedata.AppendRecord(removed, e.Record)
+		removed = zonedata.AppendRecord(removed, e.Record())
 	}
 	for _, e := range c.added {
-		added = zonedata.AppendRecord(added, e.Record)
+		added = zonedata.AppendRecord(added, e.Record())
 	}
 	text := fmt.Appendf(nil, "%d\n", len(removed))
 	return packer.EncodeAll(append(append(text, removed...), added...), nil)

@@ -115,7 +115,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r = p.rolling(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
+		r = p.computeRollovers(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
 		return nil
 	}); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (r *rolling) hasWork() bool {
 	})
 }
 
-// rolling computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
-func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
+// computeRollovers computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
+func (p *plan) computeRollovers(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
@@ -205,7 +205,7 @@ func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) 
 	}
 	c.serial = p.nextSerial(z, uint32(deployed.serial), true, now) //nolint:gosec // of 32 bits
 	c.removed = []zonedata.Entry{soa}
-	soa.Record = withSerial(soa.Record, c.serial)
+	soa = zonedata.NewEntry(withSerial(soa.Record(), c.serial))
 	c.added = []zonedata.Entry{soa}
 	return c, c.count()
 }
@@ -240,14 +240,14 @@ func (z *rollingZone) inspect(p *plan, r *rolling, signs map[string]bool, unconf
 	z.stageAt(now)
 	ttl := uint32(0)
 	for _, e := range own {
-		if e.Record.Type() == wire.TypeSOA {
-			ttl = e.Record.TTL()
+		if e.Record().Type() == wire.TypeSOA {
+			ttl = e.Record().TTL()
 		}
 	}
 	if err := z.compare(r, z.zone, own, z.Records(z.stage, ttl)); err != nil || !aboveThere {
 		return err
 	}
-	return z.compare(r, z.above, slices.DeleteFunc(above, func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeDS }),
+	return z.compare(r, z.above, slices.DeleteFunc(above, func(e zonedata.Entry) bool { return e.Record().Type() != wire.TypeDS }),
 		z.parentRecords())
 }
 
@@ -289,7 +289,7 @@ func (z *rollingZone) recordSeen(served *servedNow, own, above []zonedata.Entry,
 func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
 	tags := map[uint16]bool{}
 	for _, e := range entries {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}
@@ -319,7 +319,7 @@ func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.E
 		}
 	}
 	for _, e := range deployed {
-		if same(entries, e) || !isKeyType(e.Record.Type()) {
+		if same(entries, e) || !isKeyType(e.Record().Type()) {
 			continue
 		}
 		tags, err := tagsIn([]zonedata.Entry{e})

@@ -60,12 +60,12 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 	if c.Caller.Rights != nil && !c.Caller.Administrator { // a changed schedule uses the rights of the user who changed it
 		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
 	}
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	old, _ := c.Old.(*DeploymentSchedule)
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if c.Creates() && x.Holder.ID == 0 {
+	if c.IsCreation() && x.Holder.ID == 0 {
 		x.Owner = schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {

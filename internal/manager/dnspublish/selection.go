@@ -20,7 +20,7 @@ const maxSelected = 100
 
 // BeforeWrite checks the records and queues the deployment.
 func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	if err := x.enqueue(c); err != nil {
@@ -113,17 +113,17 @@ func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error
 	return nil
 }
 
-// wanted returns a function that reports whether a record of a zone in a view is selected, or is a PTR record of a selected host.
-func (n selection) wanted(view int64) func(zonedata.Entry) bool {
+// selector returns a function that reports whether a record of a zone in a view is selected, or is a PTR record of a selected host.
+func (n selection) selector(view int64) func(zonedata.Entry) bool {
 	names := n[view]
 	return func(e zonedata.Entry) bool {
-		if of := names[string(e.Key)]; of[e.Record.Type()] || of[anyType] {
+		if of := names[string(e.Key())]; of[e.Record().Type()] || of[anyType] {
 			return true
 		}
-		if e.Record.Type() != wire.TypePTR {
+		if e.Record().Type() != wire.TypePTR {
 			return false
 		}
-		host := names[string(zonedata.Key(e.Record.Data()))]
+		host := names[string(zonedata.Key(e.Record().Data()))]
 		return host[wire.TypeA] || host[wire.TypeAAAA] || host[anyType]
 	}
 }

@@ -164,7 +164,7 @@ func (d *Deployer) checkApplication(tx *store.Tx, deployment *store.Resource) er
 	is, err := d.points.Serving(tx, point, serviceField(x))
 	if err == nil && is.Provides == nil {
 		err = problem.BadRequest("ServerNotConnected", "service point %s of server %s does not run the application %s: deploy it to it first "+
-			"(portolan fleet deploy)", point, problem.About(server.ID, server.Name), strings.Join(is.Applications, " or "))
+			"(portolan fleet deploy)", point, problem.Describe(server.ID, server.Name), strings.Join(is.Applications, " or "))
 	}
 	return err
 }

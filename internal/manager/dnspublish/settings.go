@@ -374,6 +374,6 @@ func (s *serving) namedList(p *plan, name string, depth int) []zonedata.Match {
 
 // serverOfPoint returns the server of a service point of the fleet; nil if there is none.
 func serverOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
-	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+	return tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
 }

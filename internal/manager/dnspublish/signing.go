@@ -49,7 +49,7 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 	if err != nil || signed == nil {
 		return nil, err
 	}
-	s := &zoneSigning{Signed: signed, above: p.above(z)}
+	s := &zoneSigning{Signed: signed, above: p.parentZone(z)}
 	if s.seen, err = readSeen(p.tx, z.id); err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 		" warned = excluded.warned", zone, int64(tag), ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
 }
 
-// above returns the parent zone, if this manager deploys it; else nil.
-func (p *plan) above(z *plannedZone) (found *plannedZone) {
+// parentZone returns the parent zone, if this manager deploys it; else nil.
+func (p *plan) parentZone(z *plannedZone) (found *plannedZone) {
 	found = p.nearestAbove(z)
 	if found == nil || p.isForeign(found) {
 		return nil
@@ -159,7 +159,7 @@ func (p *plan) keyPublication(z *plannedZone, now time.Time) (*publication, erro
 	if err != nil {
 		return nil, err
 	}
-	others := func(e zonedata.Entry) bool { return !isKeyType(e.Record.Type()) }
+	others := func(e zonedata.Entry) bool { return !isKeyType(e.Record().Type()) }
 	return p.changeOf(z, deployed, slices.DeleteFunc(before, others), inOrder(after), now)
 }
 
@@ -180,7 +180,7 @@ func entriesOfRecords(rrs []wire.RR) (all []zonedata.Entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+		all = append(all, zonedata.NewEntry(r))
 	}
 	return all, nil
 }
@@ -193,7 +193,7 @@ func (p *plan) signedBelow(z *plannedZone) []*plannedZone {
 			if !p.maySign(one) {
 				continue
 			}
-			if above := p.above(one); above != nil {
+			if above := p.parentZone(one); above != nil {
 				p.below[above] = append(p.below[above], one)
 			}
 		}

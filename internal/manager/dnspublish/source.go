@@ -21,8 +21,8 @@ type source struct {
 // String returns the address with the port.
 func (s source) String() string { return netip.AddrPortFrom(s.Addr, dnsPort).String() }
 
-// same reports whether both sources have the same address and key.
-func (s source) same(o source) bool {
+// equals reports whether both sources have the same address and key.
+func (s source) equals(o source) bool {
 	return s.Addr == o.Addr && s.unkeyed == o.unkeyed && (s.key == nil) == (o.key == nil) && (s.key == nil || *s.key == *o.key)
 }
 

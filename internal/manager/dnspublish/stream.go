@@ -27,7 +27,7 @@ func (p Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, erro
 		}
 	}
 	if !there {
-		return serves != "" && serves != zonedata.Nothing(), nil
+		return serves != "" && serves != zonedata.EmptyRevision(), nil
 	}
 	from, err := zonedata.ParseRevision(serves)
 	if err != nil { // it serves nothing
@@ -107,10 +107,10 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after 
 	var zones []servedZone
 	if err := tx.Each(func(scan func(...any) error) error {
 		var z servedZone
-		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.since)
+		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.records, &z.since)
 		zones = append(zones, z)
 		return err
-	}, "SELECT z.zone, z.serial, z.hash, z.number, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE s.server = ?"+
+	}, "SELECT z.zone, z.serial, z.hash, z.number, z.records, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE s.server = ?"+
 		" AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
 		return err
 	}
@@ -182,6 +182,9 @@ func (z *servedZone) writeChange(tx *store.Tx, w *zonedata.Writer, after int64) 
 // writeWhole writes all records of a zone.
 func (z *servedZone) writeWhole(tx *store.Tx, w *zonedata.Writer) error {
 	w.Zone(zonedata.Change{ID: z.id, To: z.hash, Serial: uint32(z.serial)})
+	if z.records > maxInline {
+		tx.ReadOnce()
+	}
 	return tx.Each(func(scan func(...any) error) error {
 		var data []byte
 		if err := scan(&data); err != nil {

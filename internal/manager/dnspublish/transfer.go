@@ -50,12 +50,12 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	if err := checkLoadable(after); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
-	p, err := c.whole(ctx, z, before, after, soa.Serial)
+	p, err := c.publishWhole(ctx, z, before, after, soa.Serial)
 	return p, soa, err
 }
 
-// whole returns the publication of all records of a zone, which must be sorted.
-func (c *Copier) whole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
+// publishWhole returns the publication of all records of a zone, which must be sorted.
+func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
 	p := z.publication(before, serial)
 	p.after = after
 	var entries []zonedata.Entry
@@ -86,8 +86,8 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 	step := func(records []wire.RR, by int) error {
 		entries, err := entriesOfRecords(inZone(records, z.name))
 		for _, e := range entries {
-			net[string(e.Record)] += by
-			all[string(e.Record)], owners[string(e.Key)] = e, true
+			net[string(e.Record())] += by
+			all[string(e.Record())], owners[string(e.Key())] = e, true
 		}
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 	}
 	there := map[string]bool{}
 	for _, e := range now {
-		there[string(e.Record)] = true
+		there[string(e.Record())] = true
 	}
 	p := z.publication(before, changes.SOA.Serial)
 	for record, n := range net {
@@ -131,7 +131,7 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 	}
 	slices.SortFunc(p.removed, zonedata.Entry.Compare)
 	slices.SortFunc(p.added, zonedata.Entry.Compare)
-	after := slices.DeleteFunc(now, func(e zonedata.Entry) bool { return net[string(e.Record)] < 0 })
+	after := slices.DeleteFunc(now, func(e zonedata.Entry) bool { return net[string(e.Record())] < 0 })
 	if err := checkLoadable(inOrder(append(after, p.added...))); err != nil {
 		return nil, err
 	}
@@ -151,8 +151,8 @@ func checkLoadable(entries []zonedata.Entry) error {
 func checkAliases(entries []zonedata.Entry) error {
 	for from := 0; from < len(entries); {
 		to, aliases, others := from, 0, 0
-		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {
-			switch entries[to].Record.Type() {
+		for ; to < len(entries) && string(entries[to].Key()) == string(entries[from].Key()); to++ {
+			switch entries[to].Record().Type() {
 			case wire.TypeCNAME:
 				aliases++
 			case wire.TypeRRSIG, wire.TypeNSEC:
@@ -161,7 +161,7 @@ func checkAliases(entries []zonedata.Entry) error {
 			}
 		}
 		if aliases > 1 || aliases == 1 && others > 0 {
-			name, _, err := wire.UnpackDomainName(entries[from].Record.Owner(), 0)
+			name, _, err := wire.UnpackDomainName(entries[from].Record().Owner(), 0)
 			return errors.Join(fmt.Errorf("%s has a CNAME together with other records", name), err)
 		}
 		from = to
@@ -187,7 +187,7 @@ func inZone(records []wire.RR, name string) (all []wire.RR) {
 // soaIn returns the SOA among records; nil if there is none.
 func soaIn(entries []zonedata.Entry) *wire.SOA {
 	for _, e := range entries {
-		if rr, err := e.Record.RR(); err == nil {
+		if rr, err := e.Record().RR(); err == nil {
 			if soa, ok := rr.(*wire.SOA); ok {
 				return soa
 			}
@@ -199,8 +199,8 @@ func soaIn(entries []zonedata.Entry) *wire.SOA {
 // iterationsIn returns the number of additional hash iterations of a zone that is signed with NSEC3 (RFC 5155 section 3.1.3).
 func iterationsIn(entries []zonedata.Entry) (n int) {
 	for _, e := range entries {
-		if e.Record.Type() == wire.TypeNSEC3PARAM || e.Record.Type() == wire.TypeNSEC3 {
-			if data := e.Record.Data(); len(data) >= 4 {
+		if e.Record().Type() == wire.TypeNSEC3PARAM || e.Record().Type() == wire.TypeNSEC3 {
+			if data := e.Record().Data(); len(data) >= 4 {
 				n = max(n, int(binary.BigEndian.Uint16(data[2:])))
 			}
 		}

@@ -2,8 +2,8 @@ package dnspublish
 
 import "testing"
 
-// TestDeploymentsComeByTurns checks that a user with very many deployments does not block other users: users take turns.
-func TestDeploymentsComeByTurns(t *testing.T) {
+// TestUsersTakeTurnsInDeployments checks that a user with very many deployments does not block other users: users take turns.
+func TestUsersTakeTurnsInDeployments(t *testing.T) {
 	d := &Deployer{turns: map[int64]int64{}}
 	next := map[int64]int64{1: 100, 2: 0, 3: 0} // the first deployment of each user; 0 for none
 	pick := func() int64 {

@@ -40,9 +40,9 @@ func (u *Update) author() store.Author {
 	return store.Author{Name: name, Comment: "dynamic update from " + u.Client.String()}
 }
 
-// TakeUpdate changes a zone as a message requests, if the service point serves the zone and the client is allowed to update it. It returns
+// ApplyUpdate changes a zone as a message requests, if the service point serves the zone and the client is allowed to update it. It returns
 // the response code, the reason of an error, and whether the zone changed.
-func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
+func ApplyUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
 	m := new(wire.Msg)
 	if err := m.Unpack(u.Message); err != nil || len(m.Question) != 1 {
 		return wire.RcodeFormatError, "the message cannot be read", false
@@ -60,7 +60,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		return err
 	})
 	if err == nil {
-		err = a.Store.UpdateIn(ctx, store.Within(zone.Configuration, false), u.author(), func(tx *store.Tx) (err error) {
+		err = a.Store.UpdateIn(ctx, store.ConfigurationScope(zone.Configuration, false), u.author(), func(tx *store.Tx) (err error) {
 			if zone, err = updatable(tx, a, u); err != nil {
 				return err
 			}
@@ -126,10 +126,10 @@ func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !bytes.Equal(e.Key, key) {
+		if !bytes.Equal(e.Key(), key) {
 			continue
 		}
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			return nil, err
 		}

@@ -112,7 +112,7 @@ func TSIGKey(tx *store.Tx, a *resource.API, id int64) (key zonedata.SigningKey, 
 	return signingKeyOf(tx, a, row, o)
 }
 
-// signingKeyOf returns the key of a resource; ok is false if it is no key of this kind, or has no secret.
+// signingKeyOf returns the key of a resource; ok is false if it is not a key of this kind, or has no secret.
 func signingKeyOf(tx *store.Tx, a *resource.API, row *store.Resource, o schema.Object) (key zonedata.SigningKey, ok bool, err error) {
 	x, is := o.(*dns.TSIGKey)
 	if !is || !x.PrivateKey.Set() {

@@ -25,7 +25,7 @@ const (
 	wholeShare = 10
 )
 
-// needsFullCheck reports whether so many names of a zone have changed that an examination of the whole zone costs less.
+// needsFullCheck reports whether the changed names of a zone cost more to examine than the whole zone.
 func (w *zoneWork) needsFullCheck(is deployedZone) bool {
 	n := len(w.keys) + len(w.addresses)
 	return n > minWhole && int64(n)*wholeShare > is.records

@@ -271,13 +271,13 @@ func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[u
 		if above.IsZero() {
 			return at, false
 		}
-		at = later(at, above.Add(parentPropagation(parent)))
+		at = laterTime(at, above.Add(parentPropagation(parent)))
 	}
 	end := keys[i-1].KeyExpirationDateTime
 	if kind.method == "PRE_PUBLISH" {
 		end = end.Add(-schema.LengthOf(kind.signing))
 	}
-	return later(at, end), true
+	return laterTime(at, end), true
 }
 
 // isRemovable reports whether a replaced key is no longer needed: it is expired, and the signatures of its successor have reached all
@@ -289,10 +289,10 @@ func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.
 
 // removalTime returns the earliest time at which the key is no longer needed, if all servers sign with its successor since the given time.
 func (k *SignedKey) removalTime(since time.Time) time.Time {
-	return later(since.Add(maxTTL+deploymentDelay), k.KeyExpirationDateTime)
+	return laterTime(since.Add(maxTTL+deploymentDelay), k.KeyExpirationDateTime)
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
@@ -305,7 +305,7 @@ func (s *Signed) Follow(c *resource.Change, ending *SignedKey) error {
 		if (kind.prefix == "keySigningKey") != ending.SignsKeys {
 			continue
 		}
-		until := later(ending.KeyExpirationDateTime, c.Tx.Now().UTC().Add(schema.LengthOf(kind.overlap)))
+		until := laterTime(ending.KeyExpirationDateTime, c.Tx.Now().UTC().Add(schema.LengthOf(kind.overlap)))
 		if !until.Equal(ending.KeyExpirationDateTime) {
 			if _, err := c.Following("keyExpirationDateTime").Change(ending.Row, func(o schema.Object) {
 				keyFields(o).KeyExpirationDateTime = until

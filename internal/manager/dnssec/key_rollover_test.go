@@ -92,7 +92,7 @@ func (s *simulated) step(deploys bool) {
 	for _, k := range stage.Ending {
 		for _, kind := range s.Policy.kinds() {
 			if kind.flags&wire.SEP != 0 == k.SignsKeys {
-				k.KeyExpirationDateTime = later(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
+				k.KeyExpirationDateTime = laterTime(k.KeyExpirationDateTime, s.now.Add(schema.LengthOf(kind.overlap)))
 				s.addKey(kind)
 			}
 		}
@@ -147,7 +147,7 @@ func (s *simulated) checkSchedule(t *testing.T) {
 		if k.State == KeyActive && !signs || (k.Next == KeyTakesOver || k.Next == KeyReplaced) && isDue || k.At.IsZero() != (k.WaitsFor != "") ||
 			(k.Next == KeyRemoved && isDue) != slices.Contains(stage.Obsolete, k.SignedKey) ||
 			k.State != KeyGenerated && (k.Next == KeyFollowed && isDue) != slices.Contains(stage.Ending, k.SignedKey) {
-			t.Fatalf("%s: of key %d is told %s, next %s at %s (%s), and it signs: %v; done is %+v", s.now, k.Tag(), k.State, k.Next, k.At,
+			t.Fatalf("%s: key %d is %s, next %s at %s (%s), and signs: %v; performed are %+v", s.now, k.Tag(), k.State, k.Next, k.At,
 				k.WaitsFor, signs, stage)
 		}
 	}
@@ -166,7 +166,7 @@ func (s *simulated) regenerate(kind keyKind) {
 	s.addKey(kind)
 }
 
-// TestRollovers simulates years with random policies and times in which the manager is unavailable. Every resolver must always be able to
+// TestRollovers simulates years with random policies and outages of the manager. Every resolver must always be able to
 // validate the zone, and the keys must roll over.
 func TestRollovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
@@ -221,8 +221,8 @@ func TestRollovers(t *testing.T) {
 	}
 }
 
-// TestKeysGoOn checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
-func TestKeysGoOn(t *testing.T) {
+// TestExpiredKeysRemainActive checks that, without automatic regeneration, a key remains active after its expiration, and is reported.
+func TestExpiredKeysRemainActive(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",
 		KeySigningKeyValidityPeriod: "P10D", KeySigningKeyOverlapPeriod: "P2D", KeySigningKeyRolloverMethod: "DOUBLE_SIGNING"}

@@ -99,7 +99,7 @@ func (x *DNSSECSigningPolicy) checkAlgorithmUnchanged(c *resource.Change) error 
 
 // findUse returns a resource that the policy signs; nil if there is none.
 func (x *DNSSECSigningPolicy) findUse(c *resource.Change) (*store.Resource, error) {
-	return c.Tx.First(store.Query{From: store.Resources, Where: store.Any{store.LinksTo{Targets: []int64{x.ID}, Field: "signingPolicy"},
+	return c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.Any{store.LinksTo{Targets: []int64{x.ID}, Field: "signingPolicy"},
 		store.LinksTo{Targets: []int64{x.ID}, Field: "reverseZoneSigningPolicy"}}})
 }
 

@@ -102,13 +102,13 @@ func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.check
 
 // regenerate generates another key if the request asks for it. It rejects changes of all fields but the state, dsConfirmed and dsWithdrawn.
 func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
-	if c.Creates() || !c.Requested() {
+	if c.IsCreation() || !c.IsRequested() {
 		return nil
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
 		isAllowed := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
-		if !isAllowed && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT may repeat the current values
+		if !isAllowed && c.Given[name] && c.Type.DiffersFrom(c.Old, f, raw) { // a PUT may repeat the current values
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: keys are created by the signing policy; PATCH the state to REGENERATE for a new key",
 				name)
@@ -388,7 +388,7 @@ func readSigning(o schema.Object) (is bool, policy int64) {
 func syncKeys(c *resource.Change) error {
 	h := schema.HeadOf(c.New)
 	is, policy := readSigning(c.New)
-	if c.Creates() && !is {
+	if c.IsCreation() && !is {
 		return nil
 	}
 	if c.Old != nil {

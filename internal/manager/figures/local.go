@@ -208,7 +208,7 @@ func labelsOf(metric, object, by, aggregate string) labels.Labels {
 func (l *Local) Query(ctx context.Context, q Query) (all []Line, err error) {
 	at, step := l.levelFor(q)
 	found := map[[2]string]*buckets{}
-	from := floor(q.From.UnixMilli(), step)
+	from := floorTime(q.From.UnixMilli(), step)
 	for i := at; i >= 0; i-- {
 		until := min(q.To.UnixMilli(), l.rolled[i].Load()+levels[i].step.Milliseconds()-1)
 		if i == 0 {
@@ -306,7 +306,7 @@ func (b *bucket) add(value, weight float64) { b.sum, b.weight = b.sum+value*weig
 
 // bucketAt returns the bucket of a time.
 func (b *buckets) bucketAt(t int64) *bucket {
-	start := floor(t, b.step)
+	start := floorTime(t, b.step)
 	if b.all[start] == nil {
 		b.all[start] = &bucket{peak: math.Inf(-1)}
 	}
@@ -325,8 +325,8 @@ func (b *buckets) points() (all []Point) {
 	return all
 }
 
-// floor returns the start of the step of a time.
-func floor(t, step int64) int64 { return t - ((t%step)+step)%step }
+// floorTime returns the start of the step of a time.
+func floorTime(t, step int64) int64 { return t - ((t%step)+step)%step }
 
 // Usage is the size of a level.
 type Usage struct {

@@ -34,8 +34,8 @@ func wave(at time.Time) float64 {
 	return 10 + 5*math.Sin(float64(at.Unix())/86400/3) + float64(at.Unix()/60%7)
 }
 
-// TestFallingResolution checks that 13 months later the figures of a year ago have the right mean and maximum in coarse steps, that those
-// of today have a step of a minute, that older ones are deleted, and that a query across the levels has neither gaps nor double steps.
+// TestFallingResolution checks the levels after 13 months. Figures of a year ago have the right mean and maximum in coarse steps, those of
+// today have steps of a minute, and older ones are deleted. A query across the levels has neither gaps nor double steps.
 func TestFallingResolution(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), &clock{begin}
@@ -84,7 +84,7 @@ func TestFallingResolution(t *testing.T) {
 			want := map[int64]*bucket{}
 			for _, at := range stored {
 				if !at.Before(one.from) && at.Before(one.to) {
-					start := floor(at.Unix(), int64(one.want.Seconds()))
+					start := floorTime(at.Unix(), int64(one.want.Seconds()))
 					if want[start] == nil {
 						want[start] = &bucket{}
 					}

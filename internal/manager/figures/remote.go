@@ -222,7 +222,7 @@ func (v promValue) point() (at int64, value float64, err error) {
 // ask sends a range query.
 func (r *Remote) ask(ctx context.Context, text string, q Query, step time.Duration) ([]promSeries, error) {
 	size := int64(step.Seconds())
-	return r.get(ctx, "api/v1/query_range", url.Values{"query": {text}, "start": {strconv.FormatInt(floor(q.From.Unix(), size)+size, 10)},
+	return r.get(ctx, "api/v1/query_range", url.Values{"query": {text}, "start": {strconv.FormatInt(floorTime(q.From.Unix(), size)+size, 10)},
 		"end": {strconv.FormatInt(q.To.Unix(), 10)}, "step": {strconv.FormatInt(size, 10)}})
 }
 

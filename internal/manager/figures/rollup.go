@@ -34,14 +34,14 @@ func (l *Local) Maintain(ctx context.Context) error {
 func (l *Local) rollUp(ctx context.Context, at int) error {
 	step, finer := levels[at].step.Milliseconds(), levels[at-1]
 	// A step is complete when the finer level has a sample behind it.
-	end := floor(l.rolled[at-1].Load(), step)
+	end := floorTime(l.rolled[at-1].Load(), step)
 	if at > 1 {
-		end = floor(l.rolled[at-1].Load()+finer.step.Milliseconds(), step)
+		end = floorTime(l.rolled[at-1].Load()+finer.step.Milliseconds(), step)
 	}
 	from := l.rolled[at].Load() + step
 	if first, ok := l.firstTime(at - 1); !ok {
 		return nil
-	} else if from = max(from, floor(first, step)); from < 0 {
+	} else if from = max(from, floorTime(first, step)); from < 0 {
 		from = 0
 	}
 	part := levels[at].block.Milliseconds() / 4 / step * step // the head of a level accepts samples of half a block
@@ -112,7 +112,7 @@ func (l *Local) rollUpSeries(a storage.Appender, name labels.Labels, samples chu
 	}
 	for samples.Next() == chunkenc.ValFloat {
 		t, v := samples.At()
-		if s := floor(t, step); s != start {
+		if s := floorTime(t, step); s != start {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/checkin"
@@ -21,8 +22,8 @@ const (
 	movedAtOnce = 2500
 )
 
-// Rolling reports whether a rollout is running or being rolled back, or still has service points being updated.
-func (s *Service) Rolling(ctx context.Context) (bool, error) {
+// IsRolling reports whether a rollout is running or being rolled back, or still has service points being updated.
+func (s *Service) IsRolling(ctx context.Context) (bool, error) {
 	all, err := s.active(ctx)
 	return len(all) > 0, err
 }
@@ -345,7 +346,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})
 		case free <= 0:
 			if away >= bound {
-				n.reason = fmt.Sprintf("%d are away, and at most %d may be", away, bound)
+				n.reason = fmt.Sprintf("%s away, and at most %d may be", plural.Of(away, "service point")+plural.Verb(away, " is", " are"), bound)
 			}
 		default:
 			one := memberStep{id: m.id, state: state, order: r.Version}

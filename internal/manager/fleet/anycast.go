@@ -118,7 +118,7 @@ func anycastOf(tx *store.Tx, servicePoint string) (*checkin.AnycastService, erro
 	var text string
 	err := tx.QueryRow("SELECT anycast FROM service_point WHERE id = ?", servicePoint).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = Unknown(servicePoint)
+		err = UnknownProblem(servicePoint)
 	}
 	if err != nil {
 		return nil, err

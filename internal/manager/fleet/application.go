@@ -384,7 +384,7 @@ func checkExists(tx *store.Tx, servicePoint string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Unknown(servicePoint)
+		return UnknownProblem(servicePoint)
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 			}
 			key = []byte(plain)
 		}
-		if !sealed && !tx.Writing() {
+		if !sealed && !tx.IsUpdate() {
 			return errKeyNotSealed
 		}
 		if !sealed {

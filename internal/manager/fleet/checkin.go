@@ -50,7 +50,7 @@ func rowOfCertificate(tx *store.Tx, points map[string]knownPoint, at nodeID, sho
 	known = p.row
 	known.at = at
 	if !there {
-		return known, unknown(tx, at.id)
+		return known, unknownError(tx, at.id)
 	}
 	if known.several {
 		floor, reported, copies := known.generation, 0, ""
@@ -205,8 +205,9 @@ func acknowledges(rq checkin.Request, known row) bool {
 	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
 }
 
-// Know checks a client certificate. It returns an error if the certificate does not belong to a service point, or no longer does.
-func (s *Service) Know(ctx context.Context, shown *x509.Certificate) error {
+// VerifyCertificate checks a client certificate. It returns an error if the certificate does not belong to a service point, or no longer
+// does.
+func (s *Service) VerifyCertificate(ctx context.Context, shown *x509.Certificate) error {
 	_, err := s.authenticate(ctx, shown)
 	return err
 }

@@ -223,7 +223,7 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		var before string
 		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {
-			return Unknown(id)
+			return UnknownProblem(id)
 		}
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (s *Service) changeDesired(ctx context.Context, servicePoint string, fn fun
 func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
 	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, Unknown(servicePoint)
+		return 0, UnknownProblem(servicePoint)
 	}
 	return s.nextGenerationOf(generation), err
 }

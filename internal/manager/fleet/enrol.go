@@ -132,8 +132,8 @@ var (
 		"the certificate of this service point has expired: renew it first")
 )
 
-// unknown returns the error for a service point that does not exist: errDeleted or errUnknown.
-func unknown(tx *store.Tx, id string) error {
+// unknownError returns the error for a service point that does not exist: errDeleted or errUnknown.
+func unknownError(tx *store.Tx, id string) error {
 	var deleted bool
 	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM deleted_service_point WHERE id = ?)", id).Scan(&deleted)
 	switch {
@@ -158,7 +158,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	err = s.change(ctx, func(tx *store.Tx) error {
 		if err := lockPoint(tx, id); err != nil {
 			if _, gone := problem.As(err); gone {
-				err = unknown(tx, id)
+				err = unknownError(tx, id)
 			}
 			return err
 		}

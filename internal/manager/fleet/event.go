@@ -27,8 +27,8 @@ type Move struct{ Field, After string }
 // Observe sets the function called for each committed move. It must be called before any other method.
 func (s *Service) Observe(observe func(Move)) { s.observe = observe }
 
-// OnMove sets the function called in the transaction in which the status or connection of service points changes. It must be called before
-// any other method.
+// OnMove sets the function that is called in each transaction that changes the status or connection of service points. It must be called
+// before any other method.
 func (s *Service) OnMove(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
 	s.notifyMove = told
 }

@@ -120,8 +120,8 @@ func readCount(text string) (string, error) {
 	return strconv.FormatUint(n, 10), nil
 }
 
-// moment returns a time parsed by readMoment, in Unix milliseconds.
-func moment(read string) int64 {
+// momentOf returns a time parsed by readMoment, in Unix milliseconds.
+func momentOf(read string) int64 {
 	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has checked it
 	return millis
 }
@@ -153,7 +153,7 @@ func (f *Filter) Set(name, value string) error {
 	fields := f.fields()
 	i := slices.IndexFunc(fields, func(one field) bool { return one.name == name })
 	if i < 0 {
-		return problem.Query(name, "there is no such field; there are labels, %s", strings.Join(FilterNames(), ", "))
+		return problem.Query(name, "the field does not exist; the fields are labels, %s", strings.Join(FilterNames(), ", "))
 	}
 	one := fields[i]
 	*one.value = value
@@ -202,7 +202,7 @@ func (f field) check(given bool) error {
 	case *f.value == "" && given && f.name != "name":
 		return problem.Query(f.name, "must not be empty")
 	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
-		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
+		return problem.Query(f.name, "contains a NUL or is not UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
 		return problem.Query(f.name, "%q must be one of %s", *f.value, strings.Join(f.allowed, ", "))
 	}
@@ -230,8 +230,8 @@ func (f *Filter) check() error {
 // likeEscaper escapes the wildcards of LIKE.
 var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-// where returns the part of the filter that the database evaluates, as a WHERE clause with arguments. Without conditions it is empty.
-func (f *Filter) where() (conditions string, args []any) {
+// whereClause returns the part of the filter that the database evaluates, as a WHERE clause with arguments. Without conditions it is empty.
+func (f *Filter) whereClause() (conditions string, args []any) {
 	var all []string
 	and := func(condition string, values ...any) {
 		all, args = append(all, condition), append(args, values...)
@@ -318,8 +318,8 @@ func (f *Filter) needsNodes() bool {
 func (f *Filter) matchesState(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
 	never := lastSeen == 0
-	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
-		(f.LastSeenBefore == "" || never || lastSeen < moment(f.LastSeenBefore))
+	return is && (f.LastSeenSince == "" || !never && lastSeen >= momentOf(f.LastSeenSince)) &&
+		(f.LastSeenBefore == "" || never || lastSeen < momentOf(f.LastSeenBefore))
 }
 
 // matches reports whether a service point found by the database matches the whole filter.

@@ -48,7 +48,7 @@ type Service struct {
 	// changedElsewhere holds a token after another manager may have changed any service point.
 	changedElsewhere chan struct{}
 
-	// begun holds a token when a rollout has to advance at once (Begun). ended holds a token when an update has ended (Ended).
+	// begun holds a token when a rollout has to advance at once (RolloutChanges). ended holds a token when an update has ended (Ended).
 	begun, ended chan struct{}
 
 	// closing is closed when check-ins are no longer held open.
@@ -94,8 +94,8 @@ type Service struct {
 	notifyMove func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
-// Begins sets the time since when service points can reach this manager. New sets it to the current time.
-func (s *Service) Begins(at time.Time) { s.startedAt.Store(at.UnixMilli()) }
+// SetStart sets the time since when service points can reach this manager. New sets it to the current time.
+func (s *Service) SetStart(at time.Time) { s.startedAt.Store(at.UnixMilli()) }
 
 // New returns a Service. interval 0 means checkin.Interval.
 func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs checkin.Programs, releases Releases) *Service {
@@ -111,7 +111,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 	f.keyCache = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: maxQuestions})
 	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker(), stream.Counters: f.counterTaker()}
 	a.now = f.now
-	f.Begins(f.now())
+	f.SetStart(f.now())
 	f.reports.busy = map[string]bool{}
 	f.maxMoved, f.movedAtOnce = maxMoved, movedAtOnce
 	if !s.OneWriter() {
@@ -138,7 +138,7 @@ func (s *Service) now() time.Time { return s.store.Now().Add(time.Duration(s.ahe
 
 // SetClock measures the database's clock. It is called at the start and every few seconds.
 func (s *Service) SetClock(ctx context.Context) error {
-	ahead, err := s.store.Ahead(ctx)
+	ahead, err := s.store.ClockOffset(ctx)
 	// A smaller difference is measurement noise and is ignored, so that timestamps do not jump.
 	if known := time.Duration(s.ahead.Load()); err == nil && (ahead-known).Abs() > clockNoise {
 		s.ahead.Store(int64(ahead))
@@ -209,8 +209,8 @@ func (s *Service) forget(id string) {
 	s.Wake(id)
 }
 
-// There reports whether a service point with this id exists.
-func There(tx *store.Tx, id string) (there bool, err error) {
+// Exists reports whether a service point with this id exists.
+func Exists(tx *store.Tx, id string) (there bool, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM service_point WHERE id = ?)", id).Scan(&there)
 	return there, err
 }

@@ -107,7 +107,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 		i.Description = &description.String
 	}
 	i.Status = statusAt(i.Status, expires, c.now)
-	i.LastSeen, i.ConnectionStatus = c.seen(i.ID, lastSeen, connected == 1)
+	i.LastSeen, i.ConnectionStatus = c.lastContact(i.ID, lastSeen, connected == 1)
 	var r checkin.Report
 	if reported != "" {
 		if err := json.Unmarshal([]byte(reported), &r); err != nil {
@@ -140,9 +140,9 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	return i, nil
 }
 
-// seen returns the last contact of a service point, in Unix milliseconds and never later than now, and its connection status. It combines
-// the contact at this manager with the written one, anywhere. noted means that the database has the service point as connected.
-func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
+// lastContact returns the last contact of a service point, in Unix milliseconds and never later than now, and its connection status. It
+// combines the contact at this manager with the written one, anywhere. noted means that the database has the service point as connected.
+func (c scanner) lastContact(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
 	now := c.now.UnixMilli()
 	if h, ok := c.service.localContact(id); ok {
 		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
@@ -231,7 +231,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		}
 		one, err := c.read(tx, "WHERE s.id = ?", []any{id})
 		if err == nil && len(one) == 0 {
-			return Unknown(id)
+			return UnknownProblem(id)
 		}
 		if err != nil {
 			return err
@@ -261,8 +261,10 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	return d, err
 }
 
-// Unknown returns the problem of a service point that does not exist.
-func Unknown(id string) error { return problem.NotFound("fleet service point %q does not exist", id) }
+// UnknownProblem returns the problem of a service point that does not exist.
+func UnknownProblem(id string) error {
+	return problem.NotFound("fleet service point %q does not exist", id)
+}
 
 // Delete deletes a service point. Its certificate is rejected from then on with ServicePointDeleted, so that its machines stop their
 // applications.
@@ -280,7 +282,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		if n == 0 {
-			return Unknown(id)
+			return UnknownProblem(id)
 		}
 		if err := tx.Write("INSERT INTO deleted_service_point (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
 			return err

@@ -55,7 +55,7 @@ func (s *Service) Labels(ctx context.Context, id string) (labels map[string]stri
 			return err
 		}
 		if there == 0 {
-			return Unknown(id)
+			return UnknownProblem(id)
 		}
 		return tx.Each(func(scan func(...any) error) error {
 			var name, value string

@@ -65,7 +65,7 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 		"ON p.service_point = s.id WHERE s.id = ?", application, servicePoint).Scan(&waiting, &connected, &there)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Unknown(servicePoint)
+		return UnknownProblem(servicePoint)
 	case err != nil:
 		return err
 	case there == 0:
@@ -170,7 +170,7 @@ func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq check
 	if len(rq.Problem) > maxText || strings.ContainsRune(rq.Problem, 0) {
 		return a, problem.Invalid("problem", "has more than %d bytes, or a NUL", maxText)
 	}
-	if err := s.Know(ctx, shown); err != nil {
+	if err := s.VerifyCertificate(ctx, shown); err != nil {
 		return a, err
 	}
 	err = s.change(ctx, func(tx *store.Tx) error {

@@ -90,7 +90,7 @@ func TestApplicationsOfNodes(t *testing.T) {
 	if r := mergeReports([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
 		""); len(r.ErrorConditions) > 0 ||
 		r.Applications[0].Status != "UNHEALTHY" {
-		t.Errorf("where all are away it is as it was: %+v", r)
+		t.Errorf("with all nodes disconnected the status is %+v", r)
 	}
 	if mergeReports([]node{{number: 1}}, 2, "") != nil {
 		t.Error("who has not reported has a report")
@@ -143,13 +143,13 @@ func TestUpdateTurnContinues(t *testing.T) {
 			}
 			before := told(2)
 			if told(1).Update == nil || before.Update != nil {
-				t.Errorf("the first is told %+v, the second %+v", told(1), before)
+				t.Errorf("the first gets %+v, the second %+v", told(1), before)
 			}
 			if err := goes(h, nodeID{id, 1}); err != nil {
 				t.Fatal(err)
 			}
 			if now := told(2); now.Update == nil || now.Generation <= before.Generation {
-				t.Errorf("the second is told %+v, before it was %+v", now, before)
+				t.Errorf("the second gets %+v, before it was %+v", now, before)
 			}
 		})
 	}

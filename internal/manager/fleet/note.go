@@ -15,8 +15,9 @@ import (
 
 type authorKey struct{}
 
-// By returns a context with the author of a request. Changes of the fleet made with this context appear in the history under that author.
-func By(ctx context.Context, author store.Author) context.Context {
+// WithAuthor returns a context with the author of a request. Changes of the fleet made with this context appear in the history under that
+// author.
+func WithAuthor(ctx context.Context, author store.Author) context.Context {
 	return context.WithValue(ctx, authorKey{}, author)
 }
 
@@ -61,7 +62,7 @@ func addPointHistory(tx *store.Tx, id, operation, format string, args ...any) er
 	var name string
 	if err := tx.QueryRow("SELECT name FROM service_point WHERE id = ?", id).Scan(&name); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
-			return Unknown(id)
+			return UnknownProblem(id)
 		}
 		return err
 	}
@@ -78,7 +79,7 @@ func settingsOf(tx *store.Tx, id string, c InstanceChange) (settings, error) {
 	if err := tx.QueryRow("SELECT name, coalesce(description, ''), target_version, ntp_servers, anycast, node_count FROM service_point "+
 		"WHERE id = ?", id).Scan(&name, &description, &target, &servers, &anycast, &count); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil, Unknown(id)
+			return nil, UnknownProblem(id)
 		}
 		return nil, err
 	}

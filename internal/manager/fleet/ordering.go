@@ -55,6 +55,6 @@ func (o *ordering) wait(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// BehindOrders blocks until this manager writes and sends no orders. It returns after 10 seconds at most, and at once when the manager
+// AwaitOrders blocks until this manager writes and sends no orders. It returns after 10 seconds at most, and at once when the manager
 // shuts down.
-func (s *Service) BehindOrders(ctx context.Context) { s.ordering.wait(ctx, s.closing) }
+func (s *Service) AwaitOrders(ctx context.Context) { s.ordering.wait(ctx, s.closing) }

@@ -13,8 +13,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestBehindOrders checks that BehindOrders waits until the last order is sent, but not for long.
-func TestBehindOrders(t *testing.T) {
+// TestAwaitOrders checks that AwaitOrders waits until the last order is sent, but not for long.
+func TestAwaitOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
 		waits := func() time.Duration {
@@ -45,7 +45,7 @@ func TestBehindOrders(t *testing.T) {
 		defer cancel()
 		o.wait(ctx, nil)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Error("it waits no longer than whoever asks")
+			t.Error("it does not wait until the end of the caller's context")
 		}
 		o.done()
 	})
@@ -61,7 +61,7 @@ func TestOrdersDoneWhenSent(t *testing.T) {
 				Send: func(checkin.Answer, error) { time.Sleep(reads) }}}
 			began := time.Now()
 			w.sendAsync(&wakeResult{})
-			if s.BehindOrders(t.Context()); time.Since(began) != want {
+			if s.AwaitOrders(t.Context()); time.Since(began) != want {
 				t.Errorf("behind one who reads its answer in %v it waits %v", reads, time.Since(began))
 			}
 			synctest.Wait()
@@ -70,7 +70,7 @@ func TestOrdersDoneWhenSent(t *testing.T) {
 		s.ordering.start()
 		time.AfterFunc(time.Second, s.EndCheckins)
 		began := time.Now()
-		if s.BehindOrders(t.Context()); time.Since(began) != time.Second {
+		if s.AwaitOrders(t.Context()); time.Since(began) != time.Second {
 			t.Errorf("at the end it waits %v", time.Since(began))
 		}
 	})

@@ -148,7 +148,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id string
 		var u updatable
-		err := scan(append([]any{&id}, u.into()...)...)
+		err := scan(append([]any{&id}, u.destinations()...)...)
 		known[id] = u
 		return err
 	}, "SELECT id, "+selectUpdatable+" FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...); err != nil {
@@ -160,7 +160,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	for _, id := range ids {
 		u, there := known[id]
 		if !there {
-			refused[id] = Unknown(id)
+			refused[id] = UnknownProblem(id)
 			continue
 		}
 		now, err := s.ordered(u, version)

@@ -45,6 +45,6 @@ func TestOrdersWriteNoIndex(t *testing.T) {
 		t.Fatalf("%v, %v", err, refused)
 	}
 	if updated < len(h.ids) || hot != updated {
-		t.Errorf("of %d rows that were written the indexes of %d were, too", updated, updated-hot)
+		t.Errorf("of %d written rows the indexes of %d were written", updated, updated-hot)
 	}
 }

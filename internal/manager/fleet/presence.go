@@ -321,6 +321,8 @@ type Figures struct {
 	Updates      map[string]int64            `json:"updates"`
 	Rollouts     map[string]int64            `json:"rollouts"`
 	Applications map[string]map[string]int64 `json:"applications"`
+	// BrokenApplications counts HEALTHY and connected service points with an application that is unhealthy or could not be deployed.
+	BrokenApplications int64 `json:"brokenApplications"`
 	// Troubled are the first service points with a problem, at most maxTroubled of each kind.
 	Troubled []Troubled `json:"troubled"`
 }
@@ -375,13 +377,18 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected); err != nil {
 			return err
 		}
+		if err := tx.QueryRow("SELECT count(DISTINCT a.service_point) FROM application a JOIN service_point s ON s.id = a.service_point "+
+			"JOIN presence p ON p.service_point = s.id WHERE a.deleted = 0 AND a.status IN (?, ?) AND s.status = ? AND p.connected = 1",
+			checkin.Unhealthy, checkin.DeployFailed, Healthy).Scan(&f.BrokenApplications); err != nil {
+			return err
+		}
 		return f.readTroubled(tx)
 	})
 }
 
-// Silent reports, in a transaction, whether a service point is NOT_CONNECTED. A service point that has just connected for the first time is
-// not, even before its presence is written.
-func (s *Service) Silent(tx *store.Tx, servicePoint string) (bool, error) {
+// IsSilent reports, in a transaction, whether a service point is NOT_CONNECTED. A service point that has just connected for the first time
+// is not, even before its presence is written.
+func (s *Service) IsSilent(tx *store.Tx, servicePoint string) (bool, error) {
 	connected := 0
 	err := tx.QueryRow("SELECT coalesce(max(connected), 1) FROM presence WHERE service_point = ?", servicePoint).Scan(&connected)
 	return connected == 0, err

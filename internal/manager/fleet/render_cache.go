@@ -41,7 +41,7 @@ func (c scanner) currentKeys(keys []listKey, f *Filter) (all []listKey) {
 	all = make([]listKey, 0, len(keys))
 	for _, k := range keys {
 		k.status = statusAt(k.status, k.expires, c.now)
-		k.lastSeen, k.connection = c.seen(k.id, k.lastSeen, k.connection != "")
+		k.lastSeen, k.connection = c.lastContact(k.id, k.lastSeen, k.connection != "")
 		if f.matchesState(k.status, k.connection, k.lastSeen) {
 			all = append(all, k)
 		}
@@ -98,7 +98,7 @@ func (s *Service) eachPage(ctx context.Context, f Filter, fn func(c scanner, tx 
 			}
 			return fn(c, tx, keys)
 		}
-		if where, args := f.where(); where != "" {
+		if where, args := f.whereClause(); where != "" {
 			keys, err := c.find(tx, where, args)
 			for part := range slices.Chunk(keys, chunkSize) {
 				if err == nil {

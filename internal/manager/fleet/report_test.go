@@ -47,7 +47,7 @@ func (h *testFleet) submit(t *testing.T, all ...*pendingReport) []error {
 // waitFor waits until a condition on the reports holds.
 func (h *testFleet) waitFor(t *testing.T, is func(*reports) bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		h.f.mu.Lock()
 		r := &h.f.reports
 		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers, r.alone)
@@ -124,9 +124,9 @@ func TestReportsTogether(t *testing.T) {
 	})
 }
 
-// TestReportsTakeTurns checks that reports of one service point are written one at a time, and never more than maxBatch together. A
+// TestReportsAreBatched checks that reports of one service point are written one at a time, and never more than maxBatch together. A
 // cancelled report is not written.
-func TestReportsTakeTurns(t *testing.T) {
+func TestReportsAreBatched(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.mu.Lock()
 	h.f.reports.writers = manyWriters
@@ -221,8 +221,8 @@ func TestReportsOfNodes(t *testing.T) {
 	})
 }
 
-// TestReportsAlone checks that an error of one report does not affect the others: each is then written alone.
-func TestReportsAlone(t *testing.T) {
+// TestFailedReportsAreSeparated checks that an error of one report does not affect the others: each is then written alone.
+func TestFailedReportsAreSeparated(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 3)
 		broken := errors.New("broken")
@@ -249,8 +249,8 @@ func TestReportsAlone(t *testing.T) {
 	})
 }
 
-// TestReportsBehindOrders checks that reports wait while orders are in progress.
-func TestReportsBehindOrders(t *testing.T) {
+// TestReportsWaitForOrders checks that reports wait while orders are in progress.
+func TestReportsWaitForOrders(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.ordering.start()
 	w := h.newReport(h.ids[0], 1, "2")
@@ -259,7 +259,7 @@ func TestReportsBehindOrders(t *testing.T) {
 	h.waitQueued(t, 1)
 	select {
 	case <-ended:
-		t.Error("it was written before the order was told")
+		t.Error("it was written before the order was sent")
 	case <-time.After(50 * time.Millisecond):
 	}
 	h.f.ordering.done()
@@ -268,8 +268,9 @@ func TestReportsBehindOrders(t *testing.T) {
 	}
 }
 
-// TestPaces checks that only the sender with a replaced certificate is slowed down, and that its pace is forgotten when it has expired.
-func TestPaces(t *testing.T) {
+// TestReplacedSenderIsSlowed checks that only the sender with a replaced certificate is slowed down, and that its pace is forgotten when
+// it has expired.
+func TestReplacedSenderIsSlowed(t *testing.T) {
 	h := newTestFleet(t, "", 1)
 	h.f.interval = time.Hour
 	w := h.newReport(h.ids[0], 1, "2")
@@ -303,7 +304,7 @@ func TestPaces(t *testing.T) {
 func TestAppliedChangesNoList(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	f := Filter{Status: Healthy}
-	where, args := f.where()
+	where, args := f.whereClause()
 	kept := func() bool {
 		t.Helper()
 		_, ok := h.f.keyCache.Now(fmt.Sprintf("%s %q", where, args))

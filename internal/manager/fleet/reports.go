@@ -115,7 +115,7 @@ func (s *Service) withdraw(w *pendingReport) bool {
 // writeWaiting writes queued reports until none can be written.
 func (s *Service) writeWaiting() {
 	for {
-		s.BehindOrders(context.Background()) // orders go first when a whole fleet reports at the same time
+		s.AwaitOrders(context.Background()) // orders go first when a whole fleet reports at the same time
 		some := s.nextReports()
 		if len(some) == 0 {
 			return
@@ -210,7 +210,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 				continue
 			}
 			if w.refused = nil; !there {
-				if w.refused = unknown(tx, w.id()); !isProblem(w.refused) {
+				if w.refused = unknownError(tx, w.id()); !isProblem(w.refused) {
 					return w.refused
 				}
 				continue

@@ -357,7 +357,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 }
 
 // reasonRolledBack is the reason for skipping a service point whose turn had not come when the rollout was rolled back.
-const reasonRolledBack = "the rollout was taken back before its turn"
+const reasonRolledBack = "the rollout was rolled back before its turn"
 
 // markGoingBack sets the members that have received the order of a rollout to GOING_BACK, and skips the others.
 func (s *Service) markGoingBack(tx *store.Tx, r Rollout) error {

@@ -59,9 +59,9 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 // candidate is a service point that a filter selects.
 type candidate struct{ id, version, status, update string }
 
-// Begun returns a channel that receives a token when a request to this manager has started or resumed a rollout, or changed it otherwise.
-// The rollouts then have to be advanced at once.
-func (s *Service) Begun() <-chan struct{} { return s.begun }
+// RolloutChanges returns a channel that receives a token when a request to this manager has started or resumed a rollout, or changed it
+// otherwise. The rollouts then have to be advanced at once.
+func (s *Service) RolloutChanges() <-chan struct{} { return s.begun }
 
 // Ended returns a channel that receives a token when a change at this manager has set the updateStatus of a service point to OK or
 // UPDATE_FAILED. A rollout may be waiting for that.
@@ -84,7 +84,7 @@ func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, e
 		return all, s.store.View(ctx, func(tx *store.Tx) error {
 			all = nil
 			now := s.now()
-			where, args := f.where()
+			where, args := f.whereClause()
 			return tx.Each(func(scan func(...any) error) error {
 				var one candidate
 				var expires int64

@@ -251,7 +251,7 @@ func TestRolloutInWaves(t *testing.T) {
 		}
 		for _, action := range []string{"pause", "resume", "takeBack"} {
 			if err := h.f.Act(h.ctx, id, action); !problem.Is(err, "RolloutState") {
-				t.Errorf("%s of a rollout that was taken back: %v", action, err)
+				t.Errorf("%s of a rolled back rollout: %v", action, err)
 			}
 		}
 		if err := h.f.DeleteRollout(h.ctx, id); err != nil {
@@ -263,8 +263,8 @@ func TestRolloutInWaves(t *testing.T) {
 	})
 }
 
-// TestHaltedRolloutCountsOn fails service points that were being updated when the rollout was halted: the reason counts them.
-func TestHaltedRolloutCountsOn(t *testing.T) {
+// TestHaltedRolloutCountsFailures fails service points that were being updated when the rollout was halted: the reason counts them.
+func TestHaltedRolloutCountsFailures(t *testing.T) {
 	h := newTestFleet(t, "", 12)
 	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 12}, nil })
 	first, second := h.points[h.ids[0]], h.points[h.ids[1]]
@@ -327,9 +327,9 @@ func (h *testFleet) only(t fatal) string {
 	return all[0].ID
 }
 
-// TestRolloutGoesOn checks that a rollout does not wait for disconnected or slow service points. Deleted ones, and those with another
-// order, are skipped.
-func TestRolloutGoesOn(t *testing.T) {
+// TestRolloutSkipsLostMembers checks that a rollout does not wait for disconnected or slow service points. Deleted ones, and those with
+// another order, are skipped.
+func TestRolloutSkipsLostMembers(t *testing.T) {
 	h := newTestFleet(t, "", 6)
 	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
 	all := h.members(t, id)
@@ -366,7 +366,7 @@ func TestRolloutGoesOn(t *testing.T) {
 		t.Errorf("resumed: %+v; %+v", r.Counts, h.members(t, id))
 	}
 	if err := h.f.Act(h.ctx, id, "resume"); !problem.Is(err, "RolloutState") {
-		t.Errorf("resumed with nobody away: %v", err)
+		t.Errorf("resumed without disconnected members: %v", err)
 	}
 }
 
@@ -385,8 +385,8 @@ func TestFirstWaveWithoutUpdates(t *testing.T) {
 	h.advanceUntil(t, id, RolloutDone)
 }
 
-// TestRolloutBesideOthers checks that service points that have the version already are in no wave.
-func TestRolloutBesideOthers(t *testing.T) {
+// TestRolloutOmitsUpdatedMembers checks that service points that have the version already are in no wave.
+func TestRolloutOmitsUpdatedMembers(t *testing.T) {
 	h := newTestFleet(t, "", 4)
 	for _, p := range h.points {
 		p.Version = "2"
@@ -457,7 +457,7 @@ func TestRollbackWithManyLost(t *testing.T) {
 	}
 }
 
-func TestTakenBackWithoutReleases(t *testing.T) {
+func TestRollbackWithoutReleases(t *testing.T) {
 	h := newTestFleet(t, "", 3)
 	for _, p := range h.points {
 		p.slow = true
@@ -467,11 +467,11 @@ func TestTakenBackWithoutReleases(t *testing.T) {
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
 	if r := h.advanceUntil(t, id, RolloutRolledBack); r.Counts[memberWentBack] != 3 {
-		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
+		t.Errorf("after the rollback: %+v; %+v", r, h.members(t, id))
 	}
 	for at := range h.points {
 		if i, err := h.f.Get(h.ctx, at); err != nil || i.TargetVersion != "" || i.UpdateStatus != checkin.UpdateOK {
-			t.Errorf("taken back it is %+v, %v", i, err)
+			t.Errorf("after the rollback it is %+v, %v", i, err)
 		}
 	}
 }
@@ -528,14 +528,14 @@ func TestRefusedRollouts(t *testing.T) {
 	}
 }
 
-// TestRolloutsBeginAtOnce checks that a new or resumed rollout is handled immediately.
-func TestRolloutsBeginAtOnce(t *testing.T) {
+// TestRolloutsStartImmediately checks that a new or resumed rollout is handled immediately.
+func TestRolloutsStartImmediately(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 3)
 	begun := func(want bool, what string) {
 		t.Helper()
 		select {
-		case <-h.f.Begun():
+		case <-h.f.RolloutChanges():
 			if !want {
 				t.Errorf("%s lets rollouts go on", what)
 			}
@@ -587,9 +587,9 @@ func TestUpdatesEnd(t *testing.T) {
 	}
 }
 
-// TestPendingWakes checks that check-ins of service points with orders are woken after all orders are written, and at the latest a while
-// after the first one.
-func TestPendingWakes(t *testing.T) {
+// TestOrdersWakeCheckIns checks that check-ins of service points with orders are woken after all orders are written, and at the latest a
+// while after the first one.
+func TestOrdersWakeCheckIns(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 10)
 	u := pendingWakes{wake: func(id string) { told <- id }}
@@ -598,19 +598,19 @@ func TestPendingWakes(t *testing.T) {
 	u.add([]string{"c"})
 	select {
 	case id := <-told:
-		t.Errorf("%s is told at once", id)
+		t.Errorf("%s is woken immediately", id)
 	default:
 	}
 	for _, want := range []string{"a", "b", "c"} { // woken by the timer
 		if id := <-told; id != want {
-			t.Errorf("%s is told, and not %s", id, want)
+			t.Errorf("%s is woken, want %s", id, want)
 		}
 	}
 	u.add([]string{"d"})
 	u.wakeAll()
 	u.wakeAll()
 	if id := <-told; id != "d" || len(told) > 0 {
-		t.Errorf("%s is told, and %d more", id, len(told))
+		t.Errorf("%s is woken, and %d more", id, len(told))
 	}
 }
 
@@ -648,8 +648,9 @@ func TestCandidatesMatchList(t *testing.T) {
 	}
 }
 
-// TestMostAwayInRollback checks that a percentage of mostAway is of all members, even if most had not had their turn before the rollback.
-func TestMostAwayInRollback(t *testing.T) {
+// TestMaxUnavailableInRollback checks that a percentage of mostAway is of all members, even if most had not had their turn before the
+// rollback.
+func TestMaxUnavailableInRollback(t *testing.T) {
 	t.Parallel()
 	h := newTestFleet(t, "", 40)
 	for _, p := range h.points {
@@ -690,7 +691,7 @@ func TestStepInSeveralTransactions(t *testing.T) {
 		}
 		// The third transaction finds the rollout paused, and changes nothing.
 		if fmt.Sprint(sizes) != "[2 4 4]" || status != RolloutPaused {
-			t.Errorf("so many were moved: %v, and it is %s", sizes, status)
+			t.Errorf("the batches have the sizes %v, and the rollout is %s", sizes, status)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 		var several, logs int64
 		is := &pointState{}
 		err := scan(append([]any{&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount},
-			is.update.into()...)...)
+			is.update.destinations()...)...)
 		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
 		return err
 	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+
@@ -69,7 +69,7 @@ func (is *pointState) rowFor(at nodeID) row {
 func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
 	all, err := s.lockStates(tx, []string{id}, true)
 	if err == nil && all[id] == nil {
-		err = Unknown(id)
+		err = UnknownProblem(id)
 	}
 	return all[id], err
 }

@@ -82,7 +82,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 	if !there {
 		return a, problem.BadRequest(stream.UnknownKind, "kind: %q is not known to this manager", b.Kind)
 	}
-	if err := s.Know(ctx, shown); err != nil {
+	if err := s.VerifyCertificate(ctx, shown); err != nil {
 		return a, err
 	}
 	at := nodeIDOf(shown)
@@ -213,7 +213,7 @@ func checkSource(tx *store.Tx, from StreamSource) error {
 	var there int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Staying(), from.ServicePoint).Scan(&there)
 	if errors.Is(err, sql.ErrNoRows) {
-		return unknown(tx, from.ServicePoint)
+		return unknownError(tx, from.ServicePoint)
 	}
 	if err != nil || from.Application == "" {
 		return err

@@ -25,8 +25,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestAfterAReport checks that reports for the requested generation move applications along the transitions.
-func TestAfterAReport(t *testing.T) {
+// TestRequestsAfterReport checks that reports for the requested generation move applications along the transitions.
+func TestRequestsAfterReport(t *testing.T) {
 	report := func(applied int64, status, version string) *checkin.Report {
 		r := &checkin.Report{Applied: applied}
 		if status != "" {
@@ -53,7 +53,7 @@ func TestAfterAReport(t *testing.T) {
 		"another one, going":         {checkin.Healthy, deleteRunning, "", 7, report(6, checkin.Healthy, "3"), "HEALTHY DELETE_IN_PROGRESS 3 "},
 		"one that never ran":         {checkin.Deploying, "", "", 7, report(7, checkin.DeployFailed, "3"), "DEPLOY_FAILED  3 "},
 		"no version":                 {checkin.Healthy, "", "", 7, report(7, checkin.Healthy, ""), "HEALTHY  1 "},
-		"what is no version":         {checkin.Healthy, "", "", 7, report(7, checkin.Healthy, "a b"), "HEALTHY  1 "},
+		"an invalid version":         {checkin.Healthy, "", "", 7, report(7, checkin.Healthy, "a b"), "HEALTHY  1 "},
 		"a move that there is not":   {checkin.Healthy, "", "", 7, report(7, checkin.DeployFailed, "1"), "UNHEALTHY  1 "},
 		"a status that there is not": {checkin.Healthy, "", "", 7, report(7, "DELETED", "1"), "HEALTHY  1 "},
 		"being deleted": {checkin.Healthy, deleteQueued, "", 7, report(6, checkin.Healthy, "1"),

@@ -101,7 +101,7 @@ func lockPoint(tx *store.Tx, id string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Unknown(id)
+		return UnknownProblem(id)
 	}
 	return err
 }
@@ -128,15 +128,15 @@ type updatable struct {
 
 const selectUpdatable = "version, target_version, update_status, update_reason, platform, base_version, update_asked"
 
-// into returns the destinations of the columns of selectUpdatable.
-func (u *updatable) into() []any {
+// destinations returns the destinations of the columns of selectUpdatable.
+func (u *updatable) destinations() []any {
 	return []any{&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked}
 }
 
 func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
-	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(u.into()...)
+	err = tx.QueryRow("SELECT "+selectUpdatable+" FROM service_point WHERE id = ?", id).Scan(u.destinations()...)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = Unknown(id)
+		err = UnknownProblem(id)
 	}
 	return u, err
 }

@@ -142,8 +142,8 @@ func configureNTP(tx *store.Tx, id string, servers []string) error {
 	return tx.Write("UPDATE service_point SET ntp_servers = ? WHERE id = ?", string(text), id)
 }
 
-// Whose returns an application and the id of the service point that runs it.
-func (s *Service) Whose(ctx context.Context, application string) (servicePoint string, d ApplicationDetail, err error) {
+// FindApplication returns an application and the id of the service point that runs it.
+func (s *Service) FindApplication(ctx context.Context, application string) (servicePoint string, d ApplicationDetail, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		found, err := scanApplication(tx.QueryRow(selectApplications+"WHERE id = ?", application).Scan)
 		if errors.Is(err, sql.ErrNoRows) {

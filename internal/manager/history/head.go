@@ -118,8 +118,8 @@ func storeSigned(tx *store.Tx, key ed25519.PrivateKey, table string, l store.Lin
 		h.Place, h.Transaction, at.Unix(), l.Hash, []byte(public), ed25519.Sign(key, h.signedText()))
 }
 
-// Begins returns a function for store.PruneHistory that signs the last pruned link, after which the chain starts.
-func Begins(sealer resource.Sealer) func(tx *store.Tx, base store.Link) error {
+// SignStart returns a function for store.PruneHistory that signs the last pruned link, after which the chain starts.
+func SignStart(sealer resource.Sealer) func(tx *store.Tx, base store.Link) error {
 	return func(tx *store.Tx, base store.Link) error {
 		key, err := signingKey(tx, sealer)
 		if err != nil {
@@ -149,7 +149,7 @@ func verifyBase(tx *store.Tx, fault func(string, ...any)) error {
 		fault("the history begins after transaction %d (link %d), but no manager recorded the removal of earlier transactions", base.Transaction,
 			base.Place)
 	}
-	return tx.Faulty(fault, "where the history begins, at place %d, was signed by a key that is not the manager's%s",
+	return tx.ReportFaults(fault, "where the history begins, at place %d, was signed by a key that is not the manager's%s",
 		"SELECT place, '' FROM history_base h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
@@ -195,20 +195,20 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		if i+1 < len(all) {
 			upTo = all[i+1].Place
 		}
-		if err := tx.Faulty(fault, "transaction %d has the time %s, but was chained much later: it was inserted into the history afterwards",
+		if err := tx.ReportFaults(fault, "transaction %d has the time %s, but was chained much later: it was inserted into the history afterwards",
 			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn"+
 				" WHERE l.place > ? AND l.place <= ?"+
 				" AND t.at < ?", h.Place, upTo, h.At.Add(-maxChainDelay).UnixMilli()); err != nil {
 			return err
 		}
 	}
-	return tx.Faulty(fault, "a head of the history, at place %d, was signed by a key that is not the manager's%s",
+	return tx.ReportFaults(fault, "a head of the history, at place %d, was signed by a key that is not the manager's%s",
 		"SELECT place, '' FROM history_head h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
 // compareHead reports a fault if the chain does not match a head. held is false if the head is older than the kept history.
 func compareHead(tx *store.Tx, h Head, what string, fault func(string, ...any)) (held bool, err error) {
-	begins, err := tx.ChainBegins()
+	begins, err := tx.ChainStart()
 	if err != nil {
 		return false, err
 	}
@@ -244,7 +244,7 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 		}
 		var h Head
 		if err := json.Unmarshal(lines.Bytes(), &h); err != nil || h.Place == 0 {
-			return n, older, fmt.Errorf("line %d is no head of the history", n+1)
+			return n, older, fmt.Errorf("line %d is not a head of the history", n+1)
 		}
 		n++
 		if public != "" && h.PublicKey != public {

@@ -91,7 +91,7 @@ func (k *Keeper) runOnce(ctx context.Context) error {
 	if k.Syslog == nil {
 		return nil
 	}
-	held, err := k.sending.Take(ctx)
+	held, err := k.sending.Acquire(ctx)
 	if err != nil || !held {
 		return err
 	}
@@ -101,7 +101,7 @@ func (k *Keeper) runOnce(ctx context.Context) error {
 // leasedUpdater returns a function that updates the store under a lease and renews the lease each time.
 func leasedUpdater(lease *store.Lease) store.Updater {
 	return func(ctx context.Context, a store.Author, fn func(*store.Tx) error) error {
-		if _, err := lease.Take(ctx); err != nil {
+		if _, err := lease.Acquire(ctx); err != nil {
 			return err
 		}
 		return lease.UpdateIn(ctx, store.OwnTables(), a, fn)
@@ -110,7 +110,7 @@ func leasedUpdater(lease *store.Lease) store.Updater {
 
 // chain chains transactions and signs the head, if this manager gets the lease.
 func (k *Keeper) chain(ctx context.Context, w pendingWork) error {
-	held, err := k.lease.Take(ctx)
+	held, err := k.lease.Acquire(ctx)
 	if err != nil || !held {
 		return err
 	}

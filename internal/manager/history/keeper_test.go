@@ -130,7 +130,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 	}
 	insert("three")
 	if err := look(keeper()); err == nil || !strings.Contains(err.Error(), "of the chain: transactions up to") {
-		t.Errorf("who has the file goes on behind another chain: %v", err)
+		t.Errorf("the keeper of the file accepts another chain: %v", err)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("the file was %s, and is %s, %v", before, after, err)

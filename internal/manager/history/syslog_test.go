@@ -61,8 +61,8 @@ func TestSyslogOverUDP(t *testing.T) {
 	}
 }
 
-// TestSyslogToNobody checks that the error of a closed port is returned only once.
-func TestSyslogToNobody(t *testing.T) {
+// TestSyslogToClosedPort checks that the error of a closed port is returned only once.
+func TestSyslogToClosedPort(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestSyslogToNobody(t *testing.T) {
 		}
 	}
 	if said != 1 {
-		t.Errorf("it was said %d times", said)
+		t.Errorf("it was reported %d times", said)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestSyslogOverTLS(t *testing.T) {
 	}()
 	s := collector(t, "tls://"+l.Addr().String())
 	if err := s.send(t.Context(), some, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("to a collector that nobody vouches for it was %v", err)
+		t.Errorf("the error for a collector with an untrusted certificate is %v", err)
 	}
 	s.roots = x509.NewCertPool()
 	s.roots.AddCert(server.Certificate())

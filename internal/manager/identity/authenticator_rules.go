@@ -53,7 +53,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	if err := checkTimeout(x.Timeout); err != nil {
 		return err
 	}
-	if c.Creates() && x.SharedSecret.Plain == "" {
+	if c.IsCreation() && x.SharedSecret.Plain == "" {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
 	}
 	if old, ok := c.Old.(*TACACSPlusAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
@@ -73,11 +73,11 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 // BeforeWrite rejects a second AddressManagerAuthenticator and changes of the existing one.
 func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Name = ownAuthenticator
-	if c.Requested() && c.Creates() {
+	if c.IsRequested() && c.IsCreation() {
 		return problem.Field("InvalidResourceType", "type", "there is only one AddressManagerAuthenticator: choose another type, such "+
 			"as LDAPAuthenticator")
 	}
-	if c.Requested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
+	if c.IsRequested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
 		return problem.Invalid("secondaryAuthenticator", "and hostname must be null for the manager's own authenticator")
 	}
 	return nil
@@ -134,7 +134,7 @@ const securePort = 636
 
 // BeforeWrite sets the default port and validates the settings.
 func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
-	if c.Creates() && x.SSLEnabled && !c.Given["port"] {
+	if c.IsCreation() && x.SSLEnabled && !c.Given["port"] {
 		x.Port = securePort
 	}
 	if x.SSLEnabled && x.StartTLSEnabled {
@@ -192,7 +192,7 @@ func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
 	if err := checkTimeout(x.Timeout); err != nil {
 		return err
 	}
-	if c.Creates() && x.SharedSecret.Plain == "" {
+	if c.IsCreation() && x.SharedSecret.Plain == "" {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
 	}
 	if old, ok := c.Old.(*RADIUSAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {

@@ -313,7 +313,7 @@ func (s *Service) loginExternal(ctx context.Context, w *externalLogin, name, pas
 	if _, err := s.verify(ctx, "", password, remote); err != nil { // equalizes the time with that of a local user
 		return authz.Principal{}, err
 	}
-	s.throttle.failed(name, remote, throttle)
+	s.throttle.countFailure(name, remote, throttle)
 	s.reportSignIn(Refused, s.shownName(name, w.user != nil), remote)
 	return authz.Principal{}, errLogin
 }

@@ -10,7 +10,7 @@ import (
 // registerGlobalSettings declares the global settings and the check for mandatory comments.
 func registerGlobalSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings"}, &GlobalSettings{})
-	r.Demand(&comments{})
+	r.DeclareCheck(&comments{})
 }
 
 // GlobalSettings are settings that apply to all users.

@@ -40,7 +40,7 @@ type UserGroup struct {
 func rejectManualMembers(c *resource.Change, _, target *store.Resource) error {
 	if target.Collection == groupsName && target.Ref("authenticator") != 0 {
 		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in",
-			problem.About(target.ID, target.Name))
+			problem.Describe(target.ID, target.Name))
 	}
 	return nil
 }

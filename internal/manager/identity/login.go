@@ -68,7 +68,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 		return authz.Principal{}, err
 	}
 	if !right || !user.canSignIn(by) { // checked after hashing, so that a locked account takes as long
-		s.throttle.failed(name, remote, policy.throttle)
+		s.throttle.countFailure(name, remote, policy.throttle)
 		s.reportSignIn(Refused, s.shownName(name, user.ID != 0), remote)
 		return authz.Principal{}, errLogin
 	}

@@ -140,8 +140,8 @@ func tooManyRequests(wait time.Duration, why string) error {
 	return p
 }
 
-// failed counts a failure. pair is the policy per account and address.
-func (g *loginThrottle) failed(name, remote string, pair throttlePolicy) {
+// countFailure counts a failure. pair is the policy per account and address.
+func (g *loginThrottle) countFailure(name, remote string, pair throttlePolicy) {
 	g.mu.Lock()
 	now := g.now()
 	g.sweep(now)

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
 // TestOnPostgreSQL runs the tests of the package on PostgreSQL.
-func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
 // start returns an API with the packages that the tests use.
 func start(t *testing.T) *apitest.API {

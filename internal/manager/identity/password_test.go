@@ -17,7 +17,7 @@ func TestPasswords(t *testing.T) {
 	for _, bad := range []string{"", "x", "$argon2id$v=19$m=1$x$y", "$argon2id$v=19$m=19456,t=2,p=1$!!$!!",
 		"$bcrypt$v=19$m=19456,t=2,p=1$AAAA$AAAA"} {
 		if verifyPassword(bad, "") {
-			t.Errorf("the hash %q goes with a password", bad)
+			t.Errorf("the hash %q accepts a password", bad)
 		}
 	}
 	for password, ok := range map[string]bool{"": false, "seven77": false, "eight888": true, string(make([]byte, 257)): false} {

@@ -105,10 +105,10 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	var found error
 	if err := s.lookups.run(r.Context(), Remote(r), func() {
 		if e.saml != nil {
-			to, sent.Nonce, found = e.saml.Begin(sent.State)
+			to, sent.Nonce, found = e.saml.StartSignIn(sent.State)
 			return
 		}
-		to, found = e.tokens.Begin(r.Context(), sent.Flow, callbackURL(r,
+		to, found = e.tokens.StartSignIn(r.Context(), sent.Flow, callbackURL(r,
 			id))
 	}); err != nil {
 		return "", err
@@ -144,9 +144,9 @@ func (s *Service) flowOf(r *http.Request, provider int64) (sent flowState, err e
 	return sent, nil
 }
 
-// ComeBack signs in a browser that returns from a provider, starts a session and sets its cookie. The problem
+// CompleteSignIn signs in a browser that returns from a provider, starts a session and sets its cookie. The problem
 // InvalidAuthorizationCredentials is returned if the sign-in was not started in this browser, or if the provider or the manager refuses it.
-func (s *Service) ComeBack(w http.ResponseWriter, r *http.Request, provider int64) error {
+func (s *Service) CompleteSignIn(w http.ResponseWriter, r *http.Request, provider int64) error {
 	sent, err := s.flowOf(r, provider)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 // A SAML sign-in redirects the browser to the identity provider, whose page posts the answer to Consume. That request is cross-site, so the
-// browser sends no cookie. Consume therefore seals the verified answer into the URL of the next request (ComeBackFromSAML), which has the
+// browser sends no cookie. Consume therefore seals the verified answer into the URL of the next request (CompleteSAMLSignIn), which has the
 // cookie of the browser that started the sign-in.
 
 // arrival is the verified answer of an identity provider. It is sealed and passed in a URL.
@@ -55,7 +55,7 @@ var errAnswer = unauthorized("InvalidAuthorizationCredentials", "the request is 
 // loadSAML returns the service provider settings for identity providers. Host is empty if they cannot be used.
 func (s *Service) loadSAML(tx *store.Tx) (service authn.SAMLService, err error) {
 	api := authz.PolicyOf(s.store).API()
-	o, err := api.Only(tx, "SAMLServiceProviderSettings")
+	o, err := api.FindSingle(tx, "SAMLServiceProviderSettings")
 	x, ok := o.(*SAMLServiceProviderSettings)
 	if err != nil || !ok {
 		return service, err
@@ -212,9 +212,9 @@ func (s *Service) unseal(ctx context.Context, use, text string, into any) error 
 	return nil
 }
 
-// ComeBackFromSAML signs in the browser that Consume redirected. The browser must be the one that was sent to the provider with the
+// CompleteSAMLSignIn signs in the browser that Consume redirected. The browser must be the one that was sent to the provider with the
 // answered request; otherwise the problem InvalidAuthorizationCredentials is returned.
-func (s *Service) ComeBackFromSAML(w http.ResponseWriter, r *http.Request) error {
+func (s *Service) CompleteSAMLSignIn(w http.ResponseWriter, r *http.Request) error {
 	var a arrival
 	if err := s.unseal(r.Context(), arrivalUse, r.URL.Query().Get("arrived"), &a); err != nil {
 		return err
@@ -260,10 +260,10 @@ func (s *Service) SignOutAt(ctx context.Context, p authz.Principal) (to string, 
 	return e.saml.SignOut(p.Name)
 }
 
-// SignedOutElsewhere ends the sessions of a user who signed out at an identity provider, and returns the URL to redirect the browser to
+// EndSAMLSession ends the sessions of a user who signed out at an identity provider, and returns the URL to redirect the browser to
 // with the answer. A request that no provider has signed returns the problem InvalidAuthorizationCredentials. An answer to a request of the
 // manager redirects to the console.
-func (s *Service) SignedOutElsewhere(w http.ResponseWriter, r *http.Request) (to string, err error) {
+func (s *Service) EndSAMLSession(w http.ResponseWriter, r *http.Request) (to string, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSAMLForm)
 	if r.ParseForm() != nil {
 		return "", errAnswer

@@ -192,9 +192,9 @@ func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
 	return p, err
 }
 
-// Any returns the principal of a request with any credential of the address API: Basic with a session's API token, Basic with the password,
-// a bearer token, or a session cookie.
-func (s *Service) Any(r *http.Request) (authz.Principal, error) {
+// AuthenticateAny returns the principal of a request with any credential of the address API: Basic with a session's API token, Basic with
+// the password, a bearer token, or a session cookie.
+func (s *Service) AuthenticateAny(r *http.Request) (authz.Principal, error) {
 	r = markUnattended(r)
 	scheme, rest, err := header(r)
 	if err != nil {

@@ -69,7 +69,7 @@ type UserSession struct {
 
 // BeforeWrite initializes a new session, or checks that an existing one is only ended.
 func (x *UserSession) BeforeWrite(c *resource.Change) error {
-	if c.Creates() {
+	if c.IsCreation() {
 		x.Name, x.Username, x.Password, x.SignInCode = "", "", "", ""
 		x.Parent = c.Caller.User
 		x.State = loggedIn
@@ -119,7 +119,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite creates the token of a new session, and deletes the token of an ended one.
 func (x *UserSession) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		if x.State == loggedIn {
 			return nil
 		}
@@ -302,7 +302,7 @@ func withoutSession(c resource.Caller) schema.Object {
 // ExpireSessions ends the sessions whose token has expired: EXPIRED a day after the login, TIMED_OUT after the session timeout. One manager
 // runs it at a time; update must be the updater of its lease.
 func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update store.Updater) error {
-	yes, err := users.Expired(ctx)
+	yes, err := users.HasExpired(ctx)
 	if err != nil || !yes {
 		return err
 	}

@@ -126,7 +126,7 @@ func (x *PasswordPolicySettings) Validate(*resource.Change) error {
 
 // checkPolicy rejects a new password that does not meet the PasswordPolicySettings.
 func checkPolicy(c *resource.Change, password string) error {
-	o, err := c.API.Only(c.Tx, "PasswordPolicySettings")
+	o, err := c.API.FindSingle(c.Tx, "PasswordPolicySettings")
 	if err != nil {
 		return err
 	}

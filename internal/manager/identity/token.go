@@ -65,8 +65,8 @@ func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	return sessions, err
 }
 
-// Expired reports whether any expired credential still has to be deleted.
-func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
+// HasExpired reports whether any expired credential still has to be deleted.
+func (s *Service) HasExpired(ctx context.Context) (yes bool, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?, ?))",
 			tx.Now().Unix(), kindSession, kindAccess, kindLink).Scan(&yes)
@@ -365,7 +365,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 			s.reportSignIn(Throttled, who, remote)
 		}
 		if errors.Is(err, refused) {
-			s.throttle.failed(who, remote, policy.throttle)
+			s.throttle.countFailure(who, remote, policy.throttle)
 			s.reportSignIn(Refused, who, remote)
 		}
 		return "", 0, err

@@ -63,7 +63,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 		return problem.Forbidden("AccessDenied",
 			"%s may only change the own password (PATCH with only the field password)", c.Caller.Name)
 	}
-	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
+	if x.X509Required && (c.IsCreation() || c.Given["x509Required"]) {
 		taken, err := hasCertificateAuthenticator(c, 0)
 		if err == nil && !taken {
 			err = problem.Invalid("x509Required", "would lock out the user: create an X509Authenticator first, to verify certificates")
@@ -72,7 +72,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.Creates() || c.Given["email"] {
+	if c.IsCreation() || c.Given["email"] {
 		if !isMail(x.Email) {
 			return problem.Field("InvalidEmailAddress", "email", "%q must be a mail address such as ada@example.net (RFC 5322)", x.Email)
 		}
@@ -256,7 +256,7 @@ func (x *User) AfterWrite(c *resource.Change) error {
 	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
 		return err
 	}
-	if !c.Creates() && c.Caller.User != x.ID { // another user resets it
+	if !c.IsCreation() && c.Caller.User != x.ID { // another user resets it
 		if err := RevokeTokens(c.Tx, x.ID); err != nil {
 			return err
 		}

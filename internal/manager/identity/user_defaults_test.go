@@ -32,7 +32,7 @@ func TestDefaultsAreFound(t *testing.T) {
 				t.Errorf("%s of %q finds %q, want %q", expr, value, got, want[0])
 			}
 			if hasSet, hasUnset := apitest.HasWords(got, set), apitest.HasWords(got, unset); hasSet != hasUnset {
-				t.Errorf("%s finds what sets %q: %v, and what shows it: %v", expr, value, hasSet, hasUnset)
+				t.Errorf("%s finds the resource that sets %q: %v, and the one that inherits it: %v", expr, value, hasSet, hasUnset)
 			}
 		}
 		both("null and id:"+set, "") // without a default, one of them has no value
@@ -62,9 +62,9 @@ func TestDefaultsAreFound(t *testing.T) {
 	m.Verify()
 }
 
-// TestRequiredFieldsOfWhatIsAskedFor checks that a required field is required in the resource of a request, but not in resources that are
-// created with it. Definitions are visible to all users who see any resource.
-func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
+// TestRequiredFieldsOfRequestedResource checks that a required field is required in the resource of a request, but not in resources that
+// are created with it. Definitions are visible to all users who see any resource.
+func TestRequiredFieldsOfRequestedResource(t *testing.T) {
 	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	m.ID("/api/v2/userDefinedFieldDefinitions",
@@ -113,9 +113,9 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 	}
 }
 
-// TestOperationsAskedTwice checks that repeated reads of an operation return the same name, and do not return the name of a resource with
-// the same id.
-func TestOperationsAskedTwice(t *testing.T) {
+// TestRepeatedReadsOfOperations checks that repeated reads of an operation return the same name, and do not return the name of a resource
+// with the same id.
+func TestRepeatedReadsOfOperations(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"lab"}`, apitest.MergePatch)

@@ -72,7 +72,7 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 	}
 	key, sub := rest, ""
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range contains a slash as well
-		if of, _, _ := p.within(c, rest); of.Sub(rest[i+1:]) != nil {
+		if of, _, _ := p.splitPath(c, rest); of.Sub(rest[i+1:]) != nil {
 			key, sub = rest[:i], rest[i+1:]
 		}
 	}
@@ -91,10 +91,10 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 	return target{list: &t}, nil
 }
 
-// within splits a path below a collection, such as inside/zones/example.net of views. The results are the collection of the resource
+// splitPath splits a path below a collection, such as inside/zones/example.net of views. The results are the collection of the resource
 // (zones), the key of the resource that contains it (inside), and the key of the resource. The second is empty if the path is a key of c
 // itself.
-func (p *executor) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
+func (p *executor) splitPath(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
 	for _, sub := range c.Subs {
 		above, key, found := strings.Cut(path, "/"+sub.Name+"/")
 		if of := p.API.Collection(sub.Name); found && of != nil && of.PlacedBy != "" && key != "" {
@@ -107,7 +107,7 @@ func (p *executor) within(c *resource.Collection, path string) (of *resource.Col
 // named finds the resource of a key of a collection, or of a path below the collection. of is the collection of the resource.
 func (p *executor) named(field string, c *resource.Collection, path string, configuration int64) (of *resource.Collection,
 	row *store.Resource, err error) {
-	of, above, key := p.within(c, path)
+	of, above, key := p.splitPath(c, path)
 	if above == "" {
 		row, err = p.API.NamedOrNumbered(p.Tx, p.Caller, field, of, key, configuration)
 		return of, row, err

@@ -47,8 +47,8 @@ type ImportBelow struct {
 	Resources json.RawMessage `api:"resources,writeOnly,createOnly,list"`
 }
 
-// below returns the common part of all these types.
-func (x *ImportBelow) below() *ImportBelow { return x }
+// common returns the common part of all these types.
+func (x *ImportBelow) common() *ImportBelow { return x }
 
 func (x *ImportBelow) progress() (*ImportHead, *string) { return &x.ImportHead, &x.State }
 
@@ -95,11 +95,11 @@ type ResourceRecordImport struct {
 // BeforeWrite checks the table of a new import, or applies a change of the state.
 func (x *ImportBelow) BeforeWrite(c *resource.Change) error {
 	switch {
-	case !c.Requested():
+	case !c.IsRequested():
 		return nil
-	case !c.Creates():
-		old, _ := c.Old.(interface{ below() *ImportBelow })
-		return x.changeState(c, &x.State, old.below().State)
+	case !c.IsCreation():
+		old, _ := c.Old.(interface{ common() *ImportBelow })
+		return x.changeState(c, &x.State, old.common().State)
 	}
 	x.State = queued
 	kind := csvType

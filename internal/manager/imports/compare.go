@@ -26,7 +26,7 @@ func (p *executor) sameOwnChildren(t *schema.Type, f *schema.Field, raw json.Raw
 	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
 		return false, nil //nolint:nilerr // decoding reports the error later
 	}
-	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+2)
+	rows, err := p.Tx.ListSome(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+2)
 	if err != nil || len(rows) < len(items) {
 		return false, err
 	}
@@ -40,7 +40,7 @@ func (p *executor) sameOwnChildren(t *schema.Type, f *schema.Field, raw json.Raw
 		if err != nil {
 			return false, err
 		}
-		i := slices.IndexFunc(left, func(item json.RawMessage) bool { return alike(item, shown) })
+		i := slices.IndexFunc(left, func(item json.RawMessage) bool { return equalToSent(item, shown) })
 		switch {
 		case i >= 0:
 			left = slices.Delete(left, i, i+1)
@@ -76,7 +76,7 @@ func (p *executor) changedFields(t *schema.Type, sent, shown map[string]json.Raw
 					before = nil // there is none
 				}
 				for part, value := range parts {
-					if !alike(value, before[part]) {
+					if !equalToSent(value, before[part]) {
 						all = append(all, resource.FieldChange{Field: name + "." + part, Before: before[part], After: value})
 					}
 				}
@@ -236,7 +236,7 @@ func sameReference(name string, sent, shown json.RawMessage) error {
 // matchesShown reports whether a row has the shown value for a member.
 func (r *row) matchesShown(name string, value json.RawMessage, shown map[string]json.RawMessage) bool {
 	if r.cells == nil {
-		return alike(value, shown[name])
+		return equalToSent(value, shown[name])
 	}
 	same := true
 	for _, c := range r.cells {
@@ -244,7 +244,7 @@ func (r *row) matchesShown(name string, value json.RawMessage, shown map[string]
 			same = false
 		}
 	}
-	return same || alike(value, shown[name]) // the cell may use another notation, such as TRUE
+	return same || equalToSent(value, shown[name]) // the cell may use another notation, such as TRUE
 }
 
 // asShown returns the shown value if the value sent means the same in another notation, for example of an address or a DUID. In a reference
@@ -270,16 +270,16 @@ func (p *executor) asShown(f *schema.Field, sent, shown json.RawMessage) json.Ra
 	return sent
 }
 
-// alike reports whether the value sent equals the shown one. Objects are compared only by the members sent.
-func alike(sent, shown json.RawMessage) bool {
+// equalToSent reports whether the value sent equals the shown one. Objects are compared only by the members sent.
+func equalToSent(sent, shown json.RawMessage) bool {
 	var a, b any
 	if len(shown) == 0 {
 		return string(sent) == "null"
 	}
-	return json.Unmarshal(sent, &a) == nil && json.Unmarshal(shown, &b) == nil && alikeValues(a, b)
+	return json.Unmarshal(sent, &a) == nil && json.Unmarshal(shown, &b) == nil && equalValues(a, b)
 }
 
-func alikeValues(sent, shown any) bool {
+func equalValues(sent, shown any) bool {
 	switch a := sent.(type) {
 	case map[string]any:
 		b, ok := shown.(map[string]any)
@@ -287,7 +287,7 @@ func alikeValues(sent, shown any) bool {
 			return false
 		}
 		for name, value := range a {
-			if !strings.HasPrefix(name, "_") && !alikeValues(value, b[name]) {
+			if !strings.HasPrefix(name, "_") && !equalValues(value, b[name]) {
 				return false
 			}
 		}
@@ -298,7 +298,7 @@ func alikeValues(sent, shown any) bool {
 			return false
 		}
 		for i := range a {
-			if !alikeValues(a[i], b[i]) {
+			if !equalValues(a[i], b[i]) {
 				return false
 			}
 		}

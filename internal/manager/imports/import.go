@@ -163,10 +163,10 @@ var kinds = []string{csvType, jsonType, linesType}
 
 // BeforeWrite checks the file of a new import, and applies a change of the state.
 func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() { // a change by the runner
+	if !c.IsRequested() { // a change by the runner
 		return nil
 	}
-	if c.Creates() {
+	if c.IsCreation() {
 		accepted := kinds
 		if x.importsLeases() {
 			accepted = append(accepted[:len(accepted):len(accepted)], textType)
@@ -239,7 +239,7 @@ func (x *ImportHead) changeState(c *resource.Change, state *string, from string)
 
 // BeforeWrite checks the file.
 func (x *ResponsePolicyItemImport) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() || !c.Creates() {
+	if !c.IsRequested() || !c.IsCreation() {
 		return nil
 	}
 	x.State = queued
@@ -293,8 +293,8 @@ const filePart = 1 << 20
 // AfterWrite stores the file, and the user who starts the import.
 func (x *ImportHead) AfterWrite(c *resource.Change) error {
 	_, state := headAndState(c.New)
-	starts := c.Requested() && c.Creates()
-	if c.Requested() && !c.Creates() {
+	starts := c.IsRequested() && c.IsCreation()
+	if c.IsRequested() && !c.IsCreation() {
 		_, was := headAndState(c.Old)
 		starts = *state == queued && *was != queued
 	}
@@ -363,4 +363,12 @@ func completeLogs(tx *store.Tx, rows []*store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// headAndState returns the common fields of an import, and its state.
+func headAndState(o schema.Object) (head *ImportHead, state *string) {
+	if x, ok := o.(interface{ progress() (*ImportHead, *string) }); ok {
+		return x.progress()
+	}
+	return &ImportHead{}, new(string)
 }

@@ -51,7 +51,7 @@ func TestImportsBelow(t *testing.T) {
 		"IPv4AddressImport", "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused")
 	if _, log := sent("blocks/"+block, "type,range,nonsense\nIPv4Network,10.7.50.0/24,x\n", "IPv4NetworkImport",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused"); !strings.Contains(log, "nonsense") {
-		t.Errorf("a column that is no field: %s", log)
+		t.Errorf("a column that is not a field: %s", log)
 	}
 	m.Refused(400, "InvalidHeaderValue", "DRY_RUN", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable, "x-portolan-dry-run: true")
 	m.Refused(415, "UnsupportedMediaType", "compressed", "POST", "/api/v2/blocks/"+block+"/imports", "type\n", asTable,

@@ -33,7 +33,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	lab := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "")
 	if up := lab.Text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
 		m.Want(200, "GET", up, "").Text("name") != "small" {
-		t.Errorf("the network lies in %s", up)
+		t.Errorf("the parent of the network is %s", up)
 	}
 	names := "type;absoluteName;view.name;text\nZone;eu.example.com;internal;\nTXTRecord;a.b.eu.example.com;internal;hello\n" +
 		"TXTRecord;nowhere.example;internal;\nTXTRecord;x.eu.example.com;external;x\nZone;b.c.example.net;internal;\n"
@@ -77,7 +77,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "" || r.Text("data.0.name") != "" {
 		t.Errorf("the gateway is still there: %s", r.Body)
 	}
-	// What may lie below several kinds of resources is not put anywhere.
+	// A resource that can have parents of several types is not placed without a parent.
 	made, log = m.Imported(`"contentType":"application/x-ndjson"`, `{"type":"DHCPv4ClientOption","code":6,"value":["10.0.0.5"]}`+"\n"+
 		`{"type":"Tag","name":"lost","_links":{"up":{"href":"/api/v2/tagGroups/99999999"}}}`)
 	if made.Text("refused") != "2" || !strings.Contains(log, "into") {
@@ -112,7 +112,7 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("%s: %s, %s\n%s", step.cell, apitest.ImportCounts(made), r.Text("location"), log)
 		}
 	}
-	// A secret that is made is not shown, and that is said.
+	// A created secret is not shown, and the log notes it.
 	if made, log := m.Imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
 		apitest.ImportCounts(made), "1 created") || !strings.Contains(log, "a secret was created, which imports do not show: privateKey") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
@@ -223,7 +223,7 @@ func TestImportOfBadFiles(t *testing.T) {
 			t.Errorf("%.60q: %s\n%.300s", c.file, apitest.ImportCounts(made), log)
 		}
 	}
-	// Rows of empty cells are no rows, however many there are.
+	// Rows of empty cells are ignored, however many there are.
 	if made, _ := m.Imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.Text("created") != "1" {
 		t.Errorf("behind empty rows: %s", apitest.ImportCounts(made))
 	}
@@ -449,7 +449,7 @@ func TestImportPrunes(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "")
 	pool := m.Want(200, "GET", "/api/v2/macPools?"+apitest.Filter("name:'p'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/macPools/"+pool, "")
-	// A host goes with its last address: it is a row of the file, and both stay.
+	// A host is deleted with its last address. If the host is a row of the file, both are kept.
 	hosts := "type,absoluteName,address,addresses[0].address,state\n"
 	host := "HostRecord,h.example.com,,10.0.0.50,\n"
 	for mode, want := range map[string]string{
@@ -476,7 +476,7 @@ func TestImportPrunes(t *testing.T) {
 		}
 	}
 	expect("no gateway", `,"prune":true`, "type,range\nIPv4Network,10.7.0.0/24\n", "COMPLETED", "deleted: IPv4Network 10.7.1.0/24")
-	// What a row of a dry run would create lies in a network, which stays.
+	// A network is kept if a row of a dry run would create an address in it.
 	expect("a network", "", head+two, "COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
 	expect("tried below it", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.77,STATIC,new\n",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",

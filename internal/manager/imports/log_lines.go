@@ -2,6 +2,7 @@ package imports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -41,3 +42,16 @@ func printable(line string) string {
 		return r
 	}, schema.Cut(line, maxLine))
 }
+
+// logRows appends lines about rows to the log of an import. Lines of rejected rows and of changed rows have separate limits (maxRowLines,
+// maxChangedLines).
+func logRows(tx *store.Tx, id int64, lines []string) error {
+	changed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, changedText) })
+	if err := logLines(tx, id, maxChangedLines, changed); err != nil {
+		return err
+	}
+	return logLines(tx, id, maxRowLines, slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, changedText) }))
+}
+
+// changedText is a part of the line about a row that has changed its resource.
+const changedText = ": changed: "

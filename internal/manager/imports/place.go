@@ -151,7 +151,7 @@ func (p *executor) placeIn(t *schema.Type, c *resource.Collection, members map[s
 	switch {
 	case p.at.within.ID != 0:
 		within, err = p.API.Locate(p.Tx, p.at.within, p.Caller)
-	case c.Post && slices.Contains(p.API.TypesMadeIn(resource.Target{Collection: c, List: true}), t):
+	case c.Post && slices.Contains(p.API.ListCreatableTypes(resource.Target{Collection: c, List: true}), t):
 		return resource.Target{Collection: c, List: true}, nil
 	default:
 		if within, err = p.parentFromLink(members); within == nil && err == nil {
@@ -339,7 +339,7 @@ const namelessSiblings = 1000
 // else the only one with the same name and the same enumeration values. It returns nil if there is none.
 func (p *executor) findNameless(t *schema.Type, c *resource.Collection, at resource.Target,
 	members map[string]json.RawMessage) (*store.Resource, error) {
-	rows, err := p.Tx.Some(store.All{store.InCollection(c.Name), store.HasParent(at.ID),
+	rows, err := p.Tx.ListSome(store.All{store.InCollection(c.Name), store.HasParent(at.ID),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}, namelessSiblings)
 	if err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ func (p *executor) findNameless(t *schema.Type, c *resource.Collection, at resou
 		for name, value := range sent {
 			f := t.ByName[name]
 			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" ||
-				alike(p.asShown(f, value, shown[name]), shown[name]) {
+				equalToSent(p.asShown(f, value, shown[name]), shown[name]) {
 				continue
 			}
 			whole = false
@@ -466,7 +466,7 @@ func (p *executor) findByWholeName(t *schema.Type, object schema.Object, at reso
 		for name, value := range members {
 			f := t.ByName[name]
 			one := f == nil || f.WriteOnly || f.ReadOnly || f.Column != "" || name == "name" || string(value) == "null" ||
-				alike(p.asShown(f, value, shown[name]), shown[name])
+				equalToSent(p.asShown(f, value, shown[name]), shown[name])
 			same, data = same && one, data && (one || name == "ttl")
 		}
 		if same {

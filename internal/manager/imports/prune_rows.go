@@ -109,7 +109,7 @@ func (p *executor) pruneSome(after int64, how *pruning) (done pruned, err error)
 			continue
 		}
 		written := p.Tx.Writes()
-		unmarked, err := p.API.Unmarked(p.Change, row, p.tag)
+		unmarked, err := p.API.ListUnmarked(p.Change, row, p.tag)
 		if err != nil {
 			return done, err
 		}

@@ -118,7 +118,7 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	}
 	removeInherited(t, c.Sent)
 	o.result = created
-	o.row, err = p.API.MakeIn(&c, at)
+	o.row, err = p.API.CreateIn(&c, at)
 	if o.once = shownOnce(t, c.Extra); o.once != nil && !p.declared {
 		o.messages = append(o.messages, "a secret was created, which imports do not show: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
 	}
@@ -172,7 +172,7 @@ func (p *executor) typeOf(r *row) (*schema.Type, error) {
 	}
 	if name == "" {
 		if at := p.at.list; at != nil {
-			if types := p.API.TypesMadeIn(*at); len(types) == 1 {
+			if types := p.API.ListCreatableTypes(*at); len(types) == 1 {
 				return types[0], nil
 			}
 		}
@@ -227,7 +227,7 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 	for _, whole := range []bool{true, false} { // whole fields first, so that their parts can follow
 		for _, c := range r.cells {
 			f := t.ByName[c.column.Member()]
-			if c.column.Whole() != whole || c.text == "" && (f == nil || !f.OnPost || !f.Nullable) { // an empty cell has no meaning
+			if c.column.IsWhole() != whole || c.text == "" && (f == nil || !f.OnPost || !f.Nullable) { // an empty cell has no meaning
 				continue
 			}
 			if !utf8.ValidString(c.text) {

@@ -62,6 +62,9 @@ type Runner struct {
 	// Leases returns the importer of leases into a configuration, in a transaction.
 	Leases func(tx *store.Tx, configuration int64) LeaseTaker
 
+	// alwaysSingly makes each row write its statements at once. Tests compare that with batches.
+	alwaysSingly bool
+
 	// leaseTaken is the time of the last renewal of the lease. Only Run uses the fields below.
 	leaseTaken time.Time
 	hasLease   bool
@@ -127,7 +130,7 @@ func (r *Runner) holdLease(ctx context.Context) (err error) {
 		return nil
 	}
 	r.leaseTaken = time.Now()
-	r.hasLease, err = r.lease.Take(ctx)
+	r.hasLease, err = r.lease.Acquire(ctx)
 	return err
 }
 
@@ -143,7 +146,7 @@ func (r *Runner) nextImport(ctx context.Context) (id int64, err error) {
 			for _, one := range wanted {
 				either = append(either, store.Compare{Field: state, Op: "eq", Value: one})
 			}
-			first, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(collectionName), either}})
+			first, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection(collectionName), either}})
 			if err != nil {
 				return err
 			}
@@ -191,6 +194,8 @@ type job struct {
 	declared bool
 	// leases means that the file is a lease file of another DHCP server.
 	leases bool
+	// singly makes each row write its statements at once, so that an error of the database belongs to the row that causes it.
+	singly bool
 	// isTaken reports whether another row of the file or document is about a resource.
 	isTaken func(id int64) bool
 }
@@ -285,14 +290,14 @@ func (j *job) start(ctx context.Context) (over bool, err error) {
 				break
 			}
 			j.options, err = readHeaders(j.api, x.Headers)
-		case interface{ below() *ImportBelow }:
+		case interface{ common() *ImportBelow }:
 			j.mode, j.action = rowByRow, createOnly
 			var above store.Head
 			if above, err = tx.Head(row.Parent); err != nil {
 				break
 			}
 			if j.at, err = placeOf(j.api, fmt.Sprintf("%s/%d", above.Collection, row.Parent)); err == nil {
-				j.options, err = readHeaders(j.api, x.below().Headers)
+				j.options, err = readHeaders(j.api, x.common().Headers)
 			}
 		case *ResponsePolicyItemImport:
 			j.mode, j.action = rowByRow, createOrUpdate
@@ -381,14 +386,6 @@ func (r *Runner) saveProgress(c *resource.Change, row *store.Resource, state, me
 		c.Tx.Touch(collectionName)
 	}
 	return err
-}
-
-// headAndState returns the common fields of an import, and its state.
-func headAndState(o schema.Object) (head *ImportHead, state *string) {
-	if x, ok := o.(interface{ progress() (*ImportHead, *string) }); ok {
-		return x.progress()
-	}
-	return &ImportHead{}, new(string)
 }
 
 // kindsOfEvents are the types of the events of imports that have ended, by state.

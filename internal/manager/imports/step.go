@@ -82,7 +82,7 @@ func (j *job) finish(ctx context.Context) error {
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ? AND line <> ?)", j.id,
 			"%"+changedText+"%", logIsFull).Scan(&logged)
 		head, _ := headAndState(o)
-		_, below := o.(interface{ below() *ImportBelow })
+		_, below := o.(interface{ common() *ImportBelow })
 		switch {
 		case below && head.Refused > 0:
 			state = erred
@@ -195,19 +195,6 @@ func (j *job) saveOutcomes(p *executor, rows []*row, outcomes []outcome) error {
 	return j.saveProgress(p.Change, row, "", "", outcomes)
 }
 
-// logRows appends lines about rows to the log of an import. Lines of rejected rows and of changed rows have separate limits (maxRowLines,
-// maxChangedLines).
-func logRows(tx *store.Tx, id int64, lines []string) error {
-	changed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, changedText) })
-	if err := logLines(tx, id, maxChangedLines, changed); err != nil {
-		return err
-	}
-	return logLines(tx, id, maxRowLines, slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, changedText) }))
-}
-
-// changedText is a part of the line about a row that has changed its resource.
-const changedText = ": changed: "
-
 // importAtOnce imports all rows in one transaction, or none.
 func (j *job) importAtOnce(ctx context.Context, in rowReader) error {
 	var rows []*row
@@ -316,6 +303,7 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 	if err := j.prepare(ctx, rows); err != nil {
 		return nil, err
 	}
+	defer func() { j.singly = false }()
 	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
 	for {
 		err = j.api.WithOutside(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
@@ -337,6 +325,8 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 		})
 		switch {
 		case errors.Is(err, errKeptMore):
+		case errors.Is(err, store.ErrBatch) && !j.singly:
+			j.singly = true
 		case !errors.Is(err, errAgain):
 			return outcomes, err
 		case j.mode == allOrNothing: // one rejected row is enough to reject all
@@ -386,6 +376,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 		}
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
+	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
+		tx.WriteInBatches()
+	}
 	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	if err := p.expect(rows); err != nil {
 		return nil, err
@@ -404,6 +397,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 		}
 		if err == nil {
 			err = p.mark(one, &outcomes[i])
+		}
+		if errors.Is(err, store.ErrBatch) {
+			return nil, err
 		}
 		if store.Duplicate(err) {
 			err = problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")

@@ -18,7 +18,7 @@ func registerAddresses(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Numerous: true, Place: placeSpace,
 		Complete: completeAddresses,
 		Local:    true, Vacant: describeVacancy, Space: resource.TakesSpace, Workflow: workflowOnly("IPv4Address", "IPV4_ADDRESS"),
-		Options: []resource.RequestHeader{allocateWithin.For(resource.Creating)}},
+		Options: []resource.RequestHeader{allocateWithin.Header(resource.Creating)}},
 		&IPv4Address{}, &IPv6Address{})
 }
 
@@ -46,6 +46,8 @@ type Assignment struct {
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
 	// RemoteID is the remote id of the relay agent for the lease (RFC 3046, RFC 4649).
 	RemoteID string `api:"remoteId,readOnly"`
+	// LastSeenDateTime is when discovery saw the address last; null if it never did. It is an extension of Portolan.
+	LastSeenDateTime time.Time `api:"lastSeenDateTime,computed"`
 
 	// records are the host records of the request (see Named).
 	records []schema.RefItem
@@ -115,7 +117,7 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 	if err := x.checkReservation(c, x.State, x.ClientIdentifier); err != nil {
 		return err
 	}
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	if x.State == gateway && !x.internal {
@@ -133,7 +135,7 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 	if err := x.checkReservation(c, x.State, x.ClientIdentifier); err != nil {
 		return err
 	}
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	return assign(c, &x.Head, &x.Address)
@@ -142,7 +144,7 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 // checkReservation rejects a DHCP reservation without a client.
 func (x *Assignment) checkReservation(c *resource.Change, state string, identifier schema.Ref) error {
 	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
-		(c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
+		(c.IsCreation() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
 		return problem.Invalid("state", "DHCP_RESERVED requires a macAddress or a clientIdentifier: the client to reserve the address for")
 	}
 	return nil
@@ -150,7 +152,7 @@ func (x *Assignment) checkReservation(c *resource.Change, state string, identifi
 
 // assign removes the given address, or the first free one, from the free space of its network.
 func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
-	network, err := c.Above(h.Parent)
+	network, err := c.ReadParent(h.Parent)
 	if err != nil {
 		return err
 	}
@@ -214,7 +216,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 		}
 		held[r.Low] = true
 	}
-	part := allocateWithin.In(c.Options)
+	part := allocateWithin.Value(c.Options)
 	if !pings && part == 0 && held == nil {
 		a, err := takeOutsideRanges(c.Tx, network.ID)
 		if errors.Is(err, space.ErrNotFree) {
@@ -310,7 +312,7 @@ func describeVacancy(tx *store.Tx, network *store.Resource) (*resource.Vacancy, 
 // AddressAt returns the stored address of a network, or store.ErrNotFound.
 func AddressAt(tx *store.Tx, network int64, a netip.Addr) (*store.Resource, error) {
 	key := store.AddrKey(a)
-	return tx.Overlapping(network, "addresses", key, key, 0)
+	return tx.FindOverlapping(network, "addresses", key, key, 0)
 }
 
 // BeforeDelete returns the address to the free space of its network. If it is the gateway, the network loses its gateway.

@@ -23,11 +23,10 @@ func prefixIn(random *rand.Rand, within netip.Prefix, bits int) netip.Prefix {
 	return netip.PrefixFrom(addr, bits)
 }
 
-// tops are what is divided below.
+// tops are the top-level ranges that divide divides.
 var tops = map[string]netip.Prefix{"4": netip.MustParsePrefix("10.0.0.0/16"), "6": netip.MustParsePrefix("2001:db8::/112")}
 
-// divide makes blocks in blocks, and networks, ranges and groups in them, in a configuration. What is refused, because something lies
-// there, is left out.
+// divide creates random blocks in blocks, and networks, ranges and groups in them. It skips refused ones, because they overlap others.
 func divide(m *apitest.API, random *rand.Rand, configuration, version string) {
 	add := func(path, body string) string {
 		r := m.Do("POST", "/api/v2/"+path, body)
@@ -68,9 +67,9 @@ func divide(m *apitest.API, random *rand.Rand, configuration, version string) {
 	}
 }
 
-// TestWhatLiesAround checks that the search around an address or a prefix finds the resources whose range contains it, in each collection
-// with space and in every configuration.
-func TestWhatLiesAround(t *testing.T) {
+// TestSearchAroundAddresses checks that the search around an address or a prefix finds the resources whose range contains it, in each
+// collection with space and in every configuration.
+func TestSearchAroundAddresses(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be had again

@@ -25,10 +25,10 @@ var AllowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
 // blockAround returns the innermost block of a configuration that contains an address, or store.ErrNotFound.
 func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
 	key := store.AddrKey(a)
-	block, err := tx.Overlapping(configuration, "blocks", key, key, 0)
+	block, err := tx.FindOverlapping(configuration, "blocks", key, key, 0)
 	for err == nil {
 		var inner *store.Resource
-		inner, err = tx.Overlapping(block.ID, "blocks", key, key, 0)
+		inner, err = tx.FindOverlapping(block.ID, "blocks", key, key, 0)
 		if err == nil {
 			block = inner
 		}
@@ -69,7 +69,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "no room for a network around %s in %s %d (%s)", a, block.Type,
 				block.ID, spanOf(block))
 		}
-		if bits == usual && !AllowAddressOverlap.In(c.Options) {
+		if bits == usual && !AllowAddressOverlap.Value(c.Options) {
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses",
 				"the network %s is partly in use in %s %d; x-bcn-allow-address-overlap: true creates a smaller one", whole, block.Type,
 				block.ID)
@@ -99,8 +99,8 @@ var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of 
 
 // convertOrphans changes the state of the addresses that are in was but not in is. It deletes them if state is UNASSIGNED.
 func convertOrphans(c *resource.Change, network int64, was, is space.Range, state string) error {
-	for _, part := range was.Without(is) {
-		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
+	for _, part := range was.Subtract(is) {
+		rows, err := c.Tx.ListBelow(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func registerBlocks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: blockMap,
 		Counts: addressCounts,
-		Space:  resource.HoldsSpace, Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}},
+		Space:  resource.HoldsSpace, Options: []resource.RequestHeader{traversal.Header(resource.Creating), reuseExisting.Header(resource.Creating)}},
 		&IPv4Block{}, &IPv6Block{})
 }
 
@@ -168,7 +168,7 @@ func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 		return nil
 	case x.adopting != nil:
 		return x.adoptSiblings(c)
-	case c.Creates():
+	case c.IsCreation():
 		return freeAdd(c.Tx, x.ID, gives.Low, gives.High)
 	case x.Range.Range == RangeOf(c.Row):
 		return nil
@@ -187,16 +187,16 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return problem.Invalid("range", "an offset is only supported for DHCP ranges and IP groups")
 	}
 	switch {
-	case r.Hardware != nil && (!c.Creates() || v4 || network):
+	case r.Hardware != nil && (!c.IsCreation() || v4 || network):
 		return problem.Invalid("range", "a hardware address is only supported for new IPv6 blocks")
 	case r.Hardware != nil:
 		*r = schema.Range{Range: space.FromPrefix(space.UniqueLocal(r.Hardware, c.Tx.Now()))}
 	case x.reshaped:
 		return nil
-	case !c.Creates():
+	case !c.IsCreation():
 		return checkResize(c, h, r, network)
 	}
-	parent, err := c.Above(h.Parent)
+	parent, err := c.ReadParent(h.Parent)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	for _, collection := range spacesIn(c.Tx).holders {
-		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
+		other, err := c.Tx.FindOverlapping(h.Parent, collection, low, high, h.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -253,7 +253,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 // innermostBlock returns the smallest block below a parent that contains a range and is larger; nil if there is none.
 func innermostBlock(tx *store.Tx, parent int64, r space.Range) (found *store.Resource, err error) {
 	for {
-		block, err := tx.Overlapping(parent, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+		block, err := tx.FindOverlapping(parent, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
 		if errors.Is(err, store.ErrNotFound) || err == nil && (!RangeOf(block).Contains(r) || RangeOf(block) == r) {
 			return found, nil
 		}
@@ -267,7 +267,7 @@ func innermostBlock(tx *store.Tx, parent int64, r space.Range) (found *store.Res
 // spaceAround returns the block right below a configuration that contains an IPv6 range and is larger than it. If there is no such block,
 // it returns the configuration.
 func spaceAround(tx *store.Tx, configuration *store.Resource, r space.Range) (*store.Resource, error) {
-	block, err := tx.Overlapping(configuration.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+	block, err := tx.FindOverlapping(configuration.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (!RangeOf(block).Contains(r) || RangeOf(block) == r) {
 		return configuration, nil
 	}
@@ -297,7 +297,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 		return problem.Invalid("range", "/%d is not a valid IPv4 prefix length", r.Bits)
 	}
 	deep, find := false, findFree
-	switch traversal.In(c.Options) {
+	switch traversal.Value(c.Options) {
 	case "DEPTH_FIRST":
 		deep, find = true, findDepthFirst
 	case "BREADTH_FIRST":
@@ -306,7 +306,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size such as /24 requires a parent block")
 	}
-	if deep && reuseExisting.In(c.Options) {
+	if deep && reuseExisting.Value(c.Options) {
 		there, err := firstEmpty(c.Tx, parent, c.Type.Collection, r.Bits)
 		if err != nil {
 			return err
@@ -374,7 +374,7 @@ func findFree(tx *store.Tx, block *store.Resource, bits int) (holder *store.Reso
 		left := []space.Range{i}
 		for _, h := range held {
 			last := left[len(left)-1]
-			if left = append(left[:len(left)-1], last.Without(h)...); len(left) == 0 {
+			if left = append(left[:len(left)-1], last.Subtract(h)...); len(left) == 0 {
 				break
 			}
 		}
@@ -447,7 +447,7 @@ func searchResult(holder *store.Resource, found space.Range, err error) (*store.
 func eachBlock(tx *store.Tx, block *store.Resource, fn func(child *store.Resource) error) error {
 	const page = 100
 	for from := block.Low; ; {
-		children, err := tx.Within(block.ID, "blocks", from, block.High, page)
+		children, err := tx.ListWithin(block.ID, "blocks", from, block.High, page)
 		if err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func (x *Configuration) Validate(c *resource.Change) error {
 
 // AfterWrite creates the IPv6 blocks of a new configuration.
 func (x *Configuration) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	t, _ := c.API.Type("IPv6Block")

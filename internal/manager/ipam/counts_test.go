@@ -40,7 +40,7 @@ func TestRecordCounts(t *testing.T) {
 	want(of, "43", "HostRecord:1 TXTRecord:42")
 	want(in, "1", "HostRecord:1")
 	m.Verify()
-	// Deleted with their zone, taken back, and made together with their zone in one transaction.
+	// Records are deleted with their zone, restored by an undo, and created together with their zone in one transaction.
 	m.Want(204, "DELETE", "/api/v2/zones/"+below, "")
 	want(of, "1", "HostRecord:1")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
@@ -48,7 +48,7 @@ func TestRecordCounts(t *testing.T) {
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"views/`+view+`/zones","body":{"type":"Zone","absoluteName":"new.example"}},`+
 		`{"method":"POST","path":"zones/$0/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"y"}}]}`)
 	want(of, "44", "HostRecord:1 TXTRecord:43")
-	// A template's records are no view's.
+	// The records of a template are not counted for a view.
 	template := m.ID("/api/v2/configurations/"+configuration+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
 	m.ID("/api/v2/templates/"+template+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"y"}`)
 	want(of, "44", "HostRecord:1 TXTRecord:43")

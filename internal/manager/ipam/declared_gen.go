@@ -40,6 +40,7 @@ var descriptions = map[string]string{
 	"Assignment.address":                                        "address is the IP address. If a request creates an address without it, the first free address of the network is used.",
 	"Assignment.configuration":                                  "configuration is the configuration that contains the address.",
 	"Assignment.device":                                         "device is the device that the address belongs to.",
+	"Assignment.lastSeenDateTime":                               "lastSeenDateTime is when discovery saw the address last; null if it never did. It is an extension of Portolan.",
 	"Assignment.leaseDateTime":                                  "leaseDateTime is when the address was leased.",
 	"Assignment.leaseExpirationDateTime":                        "leaseExpirationDateTime is when the lease expires.",
 	"Assignment.location":                                       "location is the location where the address is used.",

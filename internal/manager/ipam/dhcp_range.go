@@ -17,7 +17,7 @@ import (
 func registerRanges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Place: placeSpace,
 		Space: resource.SpansSpace, Complete: completeRanges, Fleeting: true,
-		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
+		Options: []resource.RequestHeader{orphanState.Header(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
 // RangeHead has the common fields of DHCP ranges and IP groups. They cover part of the hosts of a network but do not use its free space.
@@ -55,7 +55,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	case x.Range.Hardware != nil:
 		return problem.Invalid("range", "a hardware address is only supported for IPv6 blocks")
 	case x.Range.Relative != (space.Relative{}):
-		r, err := x.Range.Relative.In(whole)
+		r, err := x.Range.Relative.Resolve(whole)
 		if err != nil {
 			return problem.Invalid("range", "%v", err)
 		}
@@ -85,7 +85,7 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 		return problem.Field("IpRangeOutsideParent", "range", "%s is not within the hosts of %s %d (%s)", x.Range, network.Type, network.ID,
 			whole)
 	}
-	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
+	other, err := c.Tx.FindOverlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -98,14 +98,14 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 // firstFree finds the first part of the network of the requested size that does not overlap a sibling.
 func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, collection string) (space.Range, error) {
 	left := []space.Range{space.Hosts(RangeOf(network))}
-	siblings, err := c.Tx.Below(network.ID, collection, network.Low, network.High)
+	siblings, err := c.Tx.ListBelow(network.ID, collection, network.Low, network.High)
 	if err != nil {
 		return space.Range{}, err
 	}
 	for _, s := range siblings {
 		last := left[len(left)-1]
 		if s.ID != x.ID {
-			left = append(left[:len(left)-1], last.Without(RangeOf(s))...)
+			left = append(left[:len(left)-1], last.Subtract(RangeOf(s))...)
 		}
 		if len(left) == 0 {
 			break
@@ -154,8 +154,8 @@ func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite changes the state of addresses outside of a range that became smaller, if the request asks for it.
 func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
-	state := orphanState.In(c.Options)
-	if state == "" || c.Creates() || !c.Given["range"] {
+	state := orphanState.Value(c.Options)
+	if state == "" || c.IsCreation() || !c.Given["range"] {
 		return nil
 	}
 	return convertOrphans(c, x.Parent, RangeOf(c.Row), x.Range.Range, state)
@@ -231,7 +231,7 @@ func takeOutsideRanges(tx *store.Tx, network int64) (netip.Addr, error) {
 			return netip.Addr{}, err
 		}
 		key := store.AddrKey(free.Low)
-		r, err := tx.Overlapping(network, "ranges", key, key, 0)
+		r, err := tx.FindOverlapping(network, "ranges", key, key, 0)
 		if errors.Is(err, store.ErrNotFound) {
 			return free.Low, freeRemove(tx, network, free.Low, free.Low)
 		}
@@ -265,7 +265,7 @@ func assignableSpace(tx *store.Tx, network *store.Resource, id int64) (part *sto
 		out, err := exclusionsOf(part)
 		return part, out.Complement(whole), err
 	}
-	ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
+	ranges, err := tx.ListBelow(network.ID, "ranges", part.Low, part.High)
 	if err != nil {
 		return nil, nil, err
 	}

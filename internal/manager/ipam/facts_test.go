@@ -57,8 +57,8 @@ func TestInlinedFacts(t *testing.T) {
 	}
 }
 
-// TestIdsBeyondAll checks that an id beyond the largest id is not found, in every place of a request.
-func TestIdsBeyondAll(t *testing.T) {
+// TestHugeIDsAreNotFound checks that an id beyond the largest id is not found, in every place of a request.
+func TestHugeIDsAreNotFound(t *testing.T) {
 	m := start(t)
 	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
 		"/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {

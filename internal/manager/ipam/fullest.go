@@ -33,8 +33,8 @@ type fullestNetworks struct {
 // maxFullest is the maximum number of networks in the report.
 const maxFullest = 20
 
-var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 networks in which the largest share is in use",
-	Description: "The twenty fullest, the fullest first; those in which nothing is in use are not among them.", Answer: fullestNetworks{},
+var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 networks with the highest utilization",
+	Description: "The twenty fullest, the fullest first, without unused networks.", Answer: fullestNetworks{},
 	Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
 		answer := fullestNetworks{Data: []Full{}}
 		ranked, err := Fullest(tx, of.ID, 0)

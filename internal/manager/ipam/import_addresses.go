@@ -133,7 +133,7 @@ func (i *lineImport) changeAddresses(c *resource.Change, n *importInto) error {
 	if len(n.lines) == 0 {
 		return nil
 	}
-	found, err := c.Tx.Below(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
+	found, err := c.Tx.ListBelow(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (i *lineImport) unlistedAddresses(tx *store.Tx, lines []Line) (all []unlist
 		for ; at < len(lines) && within.Has(lines[at].Address); at++ {
 			inFile[lines[at].Address] = true
 		}
-		rows, err := tx.Below(network.ID, "addresses", network.Low, network.High)
+		rows, err := tx.ListBelow(network.ID, "addresses", network.Low, network.High)
 		if err != nil {
 			return nil, err
 		}

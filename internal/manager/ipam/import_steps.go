@@ -58,8 +58,8 @@ func (i Import) Step(lines int) int {
 	return max(lines, 1)
 }
 
-// Stepped reports the progress after a step and yields to waiting writers if the import runs in steps.
-func (i Import) Stepped(ctx context.Context, s *store.Store, done int) {
+// ReportStep reports the progress after a step and yields to waiting writers if the import runs in steps.
+func (i Import) ReportStep(ctx context.Context, s *store.Store, done int) {
 	i.progressed(done)
 	if i.InSteps {
 		s.Yield(ctx)
@@ -109,7 +109,7 @@ func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *r
 			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
 		}
 		var err error
-		if scope := store.Within(i.configuration, false); i.how.Try {
+		if scope := store.ConfigurationScope(i.configuration, false); i.how.Try {
 			err = i.api.Store.Try(ctx, scope, by, run)
 		} else {
 			err = i.api.Store.UpdateIn(ctx, scope, by, run)
@@ -227,7 +227,7 @@ func runImport[L any](ctx context.Context, i *lineImport, summary string, lines 
 			if err := i.runStep(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
 				return CutOff(err, count)
 			}
-			i.how.Stepped(ctx, i.api.Store, count)
+			i.how.ReportStep(ctx, i.api.Store, count)
 		}
 		gone = nil
 	}
@@ -242,7 +242,7 @@ func runImport[L any](ctx context.Context, i *lineImport, summary string, lines 
 		}
 		gone = nil
 		count += len(part)
-		i.how.Stepped(ctx, i.api.Store, count)
+		i.how.ReportStep(ctx, i.api.Store, count)
 	}
 	if i.how.Prune {
 		return nil

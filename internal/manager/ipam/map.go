@@ -237,7 +237,7 @@ const maxNested = 129
 // addresses.
 func eachContaining(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
 	low := store.AddrKey(at)
-	rows, err := tx.Some(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
+	rows, err := tx.ListSome(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
 		Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}, maxNested)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // registerMerges declares the collection of merges, which are kept as records of the operation.
 func registerMerges(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "merges", Estimate: resource.Carried(false, "blocks", "networks", "ranges")},
+	r.Collection(resource.Collection{Name: "merges", Estimate: resource.EstimateBelow(false, "blocks", "networks", "ranges")},
 		&IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
 }
 
@@ -37,7 +37,7 @@ func (x *IPv4BlockMerge) BeforeWrite(c *resource.Change) (err error) {
 
 // AfterWrite merges the blocks.
 func (x *IPv4BlockMerge) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	return mergeInto(c, x.Destination, x.Blocks, "blocks", x.Parent, x.ID)
@@ -61,7 +61,7 @@ func (x *IPv4NetworkMerge) BeforeWrite(c *resource.Change) (err error) {
 
 // AfterWrite merges the networks.
 func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	return mergeInto(c, x.Destination, x.Networks, "networks", x.Parent, x.ID)
@@ -230,7 +230,7 @@ func (x *IPv4DHCPRangeMerge) BeforeWrite(c *resource.Change) (err error) {
 
 // AfterWrite merges the ranges.
 func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	destination, err := findSubject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)

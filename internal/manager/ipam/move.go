@@ -14,7 +14,7 @@ import (
 
 // registerMoves declares the collection of moves, which are kept as records of the operation. Package dns declares the moves of names.
 func registerMoves(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{},
+	r.Collection(resource.Collection{Name: "moves", Estimate: resource.EstimateBelow(true)}, &IPMove{},
 		&IPv4AddressMove{}, &IPv4BlockMove{}, &IPv4NetworkMove{}, &IPv6AddressMove{}, &IPv6BlockMove{}, &IPv6NetworkMove{})
 }
 
@@ -31,7 +31,7 @@ type IPMove struct {
 
 // BeforeWrite sets the name to a description of the move for the history.
 func (x *IPMove) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Parent)
@@ -46,7 +46,7 @@ func moveName(from, to string) string { return from + " to " + to }
 
 // AfterWrite moves the resource that the request was sent to.
 func (x *IPMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Parent)
@@ -112,7 +112,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 // moveSpace moves a block or network with its content by the distance between its old and its new first address.
 func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 	old := RangeOf(row)
-	moved, ok := old.At(to)
+	moved, ok := old.MoveTo(to)
 	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
 		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
 	}
@@ -127,7 +127,7 @@ func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, error) {
 	at := row.Configuration
 	for {
-		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
+		found, err := r.c.Tx.ListBelow(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
 		if err != nil {
 			return 0, err
 		}
@@ -143,7 +143,7 @@ func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, e
 		return 0, problem.Field("IpRangeOutsideParent", "address", "%s is not in a block of the configuration", moved)
 	}
 	for _, collection := range spacesIn(r.c.Tx).holders {
-		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
+		other, err := r.c.Tx.FindOverlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
 		if err == nil {
 			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d (%s)", moved, other.Type, other.ID, spanOf(other))
 		}

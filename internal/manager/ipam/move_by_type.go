@@ -95,7 +95,7 @@ func subjectOfMove(c *resource.Change) (*store.Resource, error) {
 
 // BeforeWrite records the old address.
 func (x *AddressMove) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := subjectOfMove(c)
@@ -109,7 +109,7 @@ func (x *AddressMove) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite moves the address that the request was sent to.
 func (x *AddressMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := subjectOfMove(c)
@@ -121,7 +121,7 @@ func (x *AddressMove) AfterWrite(c *resource.Change) error {
 
 // BeforeWrite records the old range and rejects a destination of another size.
 func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := subjectOfMove(c)
@@ -134,7 +134,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return problem.Invalid("destination.range", "%v", err)
 	}
-	if same, ok := old.At(to.Low); !ok || same != to {
+	if same, ok := old.MoveTo(to.Low); !ok || same != to {
 		return problem.Field("InvalidMoveDestination", "destination.range", "%s and %s differ in size", to, old)
 	}
 	x.Destination.Range = to.String()
@@ -144,7 +144,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite moves the block or network that the request was sent to.
 func (x *SpaceMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := subjectOfMove(c)

@@ -17,8 +17,8 @@ func registerNetworks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: networkMap,
 		Counts: networkCounts(), Space: resource.HoldsSpace, Workflow: workflowOnly("IPv4Network", "IPV4_NETWORK"),
-		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
-			noGateway.For(resource.Writing, "IPv4Network")}},
+		Options: []resource.RequestHeader{traversal.Header(resource.Creating), reuseExisting.Header(resource.Creating),
+			noGateway.Header(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})
 }
 
@@ -66,12 +66,12 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 	if err := checkVLAN(c, x.VLAN, x.Config); err != nil {
 		return err
 	}
-	if noGateway.In(c.Options) {
+	if noGateway.Value(c.Options) {
 		if c.Given["gateway"] && x.Gateway.IsValid() {
 			return problem.Invalid("gateway", "cannot be combined with x-bcn-no-gateway")
 		}
 		x.Gateway = netip.Addr{}
-	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High &&
+	} else if r := x.Range.Range; c.IsCreation() && !c.Given["gateway"] && r.Low != r.High &&
 		r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
 		x.Gateway = space.Hosts(r).Low
 	}
@@ -137,7 +137,7 @@ func (x *IPv4Network) Validate(c *resource.Change) error { return x.checkPolicy(
 
 // checkSharedNetwork rejects a sharedNetworkTag that is not in the sharedNetworkTagGroup of the configuration.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
-	if x.SharedNetworkTag.ID == 0 || !c.Creates() && !c.Given["sharedNetworkTag"] {
+	if x.SharedNetworkTag.ID == 0 || !c.IsCreation() && !c.Given["sharedNetworkTag"] {
 		return nil
 	}
 	configuration, err := c.Tx.Get(x.Config)

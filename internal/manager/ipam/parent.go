@@ -43,7 +43,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 	}
 	if at.Collection != "blocks" {
 		return nil, problem.BadRequest("IpRangeOutsideParent", "%s: %s is not in a block of %s", field,
-			space.Range{Low: low, High: high}, problem.About(within.ID, within.Name))
+			space.Range{Low: low, High: high}, problem.Describe(within.ID, within.Name))
 	}
 	if t.Collection == "networks" {
 		return at, nil
@@ -63,10 +63,10 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 // contains the range. With larger, a block that equals the range does not count.
 func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
 	if within.Collection == "blocks" && !RangeOf(within).Contains(r) {
-		return nil, problem.Field("IpRangeOutsideParent", "range", "%s is outside %s", r, problem.About(within.ID, spanOf(within)))
+		return nil, problem.Field("IpRangeOutsideParent", "range", "%s is outside %s", r, problem.Describe(within.ID, spanOf(within)))
 	}
 	for {
-		found, err := tx.Below(within.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))
+		found, err := tx.ListBelow(within.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {
 			return nil, err
 		}

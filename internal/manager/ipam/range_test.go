@@ -46,7 +46,7 @@ func TestRanges(t *testing.T) {
 	group := m.ID(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
 	m.Refused(409, "ResourceAlreadyExists", "printers", "POST", groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.50-10.0.0.51"}`)
 	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
-	// The next one of a range lies in it and in none of its exclusions, of a group in none of the ranges.
+	// The next address of a range is outside of its exclusions, and that of a group is outside of all ranges.
 	within := func(part, want string) {
 		t.Helper()
 		if a := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`,
@@ -75,7 +75,7 @@ func TestRanges(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/ipGroups/"+single, "")
 	m.Verify()
 
-	// Merged, resized, and in the way of what would cut them.
+	// Ranges are merged and resized, and refuse changes that would cut them.
 	second := m.Want(200, "GET", ranges+"?filter=range:'10.0.0.128-10.0.0.190'", "").Text("data.0.id")
 	third := m.Want(200, "GET", ranges+"?filter=range:'10.0.0.191-10.0.0.200'", "").Text("data.0.id")
 	m.Refused(409, "RangesNotAdjacent", "between", "POST", "/api/v2/networks/"+network+"/merges",

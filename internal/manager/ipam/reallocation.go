@@ -96,7 +96,7 @@ func (b *reallocation) release(moves []resource.Respan) error {
 	gives := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil {
-			if more := Usable(m.After).Without(Usable(m.Before)); len(more) > 0 { // addresses have no usable space
+			if more := Usable(m.After).Subtract(Usable(m.Before)); len(more) > 0 { // addresses have no usable space
 				gives[m.After.ID] = append(gives[m.After.ID], more...)
 			}
 		}
@@ -130,7 +130,7 @@ func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resourc
 	takes := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil && m.Before != nil {
-			if less := Usable(m.Before).Without(Usable(m.After)); len(less) > 0 {
+			if less := Usable(m.Before).Subtract(Usable(m.After)); len(less) > 0 {
 				takes[m.After.ID] = append(takes[m.After.ID], less...)
 			}
 		}
@@ -146,7 +146,7 @@ func (b *reallocation) allocate(moves []resource.Respan) (blocked *store.Resourc
 			continue
 		}
 		// A configuration has no free space of its own.
-		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
+		_, err = b.tx.FindOverlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
 		if err == nil {
 			return m.After, space.ErrNotFree
 		}

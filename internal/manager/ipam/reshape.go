@@ -150,7 +150,7 @@ func (r *reshaping) finish() error {
 func conflictError(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
 	var list problem.Resources
 	for _, r := range rows {
-		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
+		list = append(list, problem.Describe(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r))))
 	}
 	return refuse(code, "%s: %s", sentence, list)
 }
@@ -166,7 +166,7 @@ func spanText(r *store.Resource) string {
 // readContent returns the resources right below a block or network that use or cover its space.
 func readContent(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
 	for _, collection := range spacesIn(tx).all {
-		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
+		found, err := tx.ListBelow(parent.ID, collection, parent.Low, parent.High)
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +209,7 @@ func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bo
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	for _, collection := range spacesIn(c.Tx).holders {
-		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
+		other, err := c.Tx.FindOverlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
 			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
 		}
@@ -252,7 +252,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 // siblingsWithin returns the siblings that become children of a new block; none if its space is free. The block must contain them entirely.
 func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
 	for _, collection := range spacesIn(c.Tx).holders {
-		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
+		found, err := c.Tx.ListBelow(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {
 			return nil, err
 		}

@@ -217,9 +217,9 @@ func TestReuseExisting(t *testing.T) {
 	m.Verify()
 }
 
-// TestRefusalsSayWhatToDo checks that errors state the remedy: the operation that splits, the right for an alias to another user's name,
+// TestRefusalsStateRemedy checks that errors state the remedy: the operation that splits, the right for an alias to another user's name,
 // the role to change.
-func TestRefusalsSayWhatToDo(t *testing.T) {
+func TestRefusalsStateRemedy(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
@@ -242,8 +242,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestWhatIsSetAtParts checks that the roles and options of a split network are set at each of its parts.
-func TestWhatIsSetAtParts(t *testing.T) {
+// TestSplitKeepsSettings checks that the roles and options of a split network are set at each of its parts.
+func TestSplitKeepsSettings(t *testing.T) {
 	m := start(t)
 	configuration, view, _, block, network := m.Basics()
 	at := "/api/v2/configurations/" + configuration
@@ -287,7 +287,7 @@ func TestWhatIsSetAtParts(t *testing.T) {
 	}
 	split := m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
-	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // that of the part names it, too
+	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // the option of the part still refers to it
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.Text("totalCount") != "3" {

@@ -30,10 +30,10 @@ type spaces struct {
 // collectSpaces reads the uses of address space from the declared collections.
 func collectSpaces(r *resource.Registry) *spaces {
 	use := func(use resource.SpaceUse) []string {
-		return r.Having(func(c *resource.Collection) bool { return c.Space == use })
+		return r.SelectCollections(func(c *resource.Collection) bool { return c.Space == use })
 	}
 	with := func(field string) []string {
-		return r.Having(func(c *resource.Collection) bool {
+		return r.SelectCollections(func(c *resource.Collection) bool {
 			return c.Space != resource.NoSpace && slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return t.ByName[field] != nil })
 		})
 	}

@@ -15,7 +15,7 @@ import (
 
 // registerSplits declares the collection of splits, which are kept as records of the operation and link to the resulting parts.
 func registerSplits(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "splits", Estimate: resource.Carried(false, "block", "network")},
+	r.Collection(resource.Collection{Name: "splits", Estimate: resource.EstimateBelow(false, "block", "network")},
 		&IPv4BlockSplit{}, &IPv4NetworkSplit{})
 	for _, parts := range []string{"blocks", "networks"} {
 		r.Links(resource.Links{Name: parts, From: []string{"splits"}, To: parts})
@@ -56,7 +56,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite splits the block.
 func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Block.ID)
@@ -216,7 +216,7 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite splits the network.
 func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	row, err := c.Tx.Get(x.Network.ID)
@@ -305,7 +305,7 @@ func (x *IPv4NetworkSplit) setGateway(c *resource.Change, id int64, kept netip.A
 	case kept.IsValid() && RangeOf(row).Has(kept):
 		if !hosts.Has(kept) {
 			return problem.Field("IpRangeBroadcastOrNetworkIdAssigned", "gatewayPreserved", "%s would be the network or broadcast address of %s",
-				kept, problem.About(row.ID, spanOf(row)))
+				kept, problem.Describe(row.ID, spanOf(row)))
 		}
 		gateway = kept
 	case x.DefaultGatewayAssigned != nil && *x.DefaultGatewayAssigned:

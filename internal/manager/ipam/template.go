@@ -39,7 +39,7 @@ type IPv4Template struct {
 
 // AfterWrite creates the gateway item of a new template, at the first host, and saves the items of the request.
 func (x *IPv4Template) AfterWrite(c *resource.Change) error {
-	if c.Creates() {
+	if c.IsCreation() {
 		t, _ := c.API.Type(gatewayItem)
 		i := &IPv4GatewayTemplateItem{}
 		i.StartOffset, i.RangeDefinitionFormat = 1, fromStart
@@ -304,7 +304,7 @@ func findConflicts(c *resource.Change, network *store.Resource, p layoutItem, r 
 	case *IPv4GroupTemplateItem:
 		collection = "ipGroups"
 	}
-	rows, err := c.Tx.Below(network.ID, collection, low, high)
+	rows, err := c.Tx.ListBelow(network.ID, collection, low, high)
 	if err != nil {
 		return nil, err
 	}

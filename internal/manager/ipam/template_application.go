@@ -86,7 +86,7 @@ type IPv4TemplateApplication struct {
 
 // BeforeWrite applies the templates.
 func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	x.Start(c)
@@ -332,7 +332,7 @@ func (a *networkApplication) applyRange(p layoutItem, r space.Range, found []*st
 	} else {
 		o = &IPv4Group{RangeHead: head}
 	}
-	same, err := a.c.Tx.Overlapping(a.network.ID, collection, store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+	same, err := a.c.Tx.FindOverlapping(a.network.ID, collection, store.AddrKey(r.Low), store.AddrKey(r.High), 0)
 	if err == nil && RangeOf(same) == r { // the item was applied before
 		return nil
 	}

@@ -59,7 +59,7 @@ func (x *IPv4Template) replaceItems(c *resource.Change) error {
 	for i, members := range items.items {
 		ignored, err := x.saveItem(c, items.existing[items.matched[i]], members)
 		if err != nil {
-			return problem.At(itemPath(i), err)
+			return problem.AddPlace(itemPath(i), err)
 		}
 		for _, name := range ignored {
 			c.Ignored = append(c.Ignored, itemPath(i)+"."+name)
@@ -92,7 +92,7 @@ func (l *templateItems) read(text json.RawMessage) error {
 			err = problem.Invalid("id", "item %d is listed twice", id)
 		}
 		if err != nil {
-			return problem.At(itemPath(i), err)
+			return problem.AddPlace(itemPath(i), err)
 		}
 		l.matched[i] = id
 	}
@@ -137,7 +137,7 @@ func isUnchanged(t *schema.Type, o schema.Object, members map[string]json.RawMes
 		if name == "type" || f == nil || f.ReadOnly {
 			continue
 		}
-		if t.Differs(o, f, raw) {
+		if t.DiffersFrom(o, f, raw) {
 			return false
 		}
 	}
@@ -155,7 +155,7 @@ func (x *IPv4Template) saveItem(c *resource.Change, row *store.Resource, members
 		_, err = c.API.Rewrite(n, row, false)
 	} else {
 		templates := c.API.Collection("templates")
-		_, err = c.API.MakeIn(n, resource.Target{Collection: templates, Sub: templates.Sub("templateItems"), ID: x.ID})
+		_, err = c.API.CreateIn(n, resource.Target{Collection: templates, Sub: templates.Sub("templateItems"), ID: x.ID})
 	}
 	return n.Ignored, err
 }

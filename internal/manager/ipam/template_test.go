@@ -75,7 +75,7 @@ func TestIPv4Templates(t *testing.T) {
 	laid(network, "10.0.0.254 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 3")
 	m.Want(201, "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"ABORT"}`)
 
-	// All networks of a template at once, and the parts of a split. What is too small is told.
+	// All networks of a template at once, and the parts of a split. Networks that are too small are reported.
 	second := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","template":{"id":`+id+`}}`)
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/29","template":{"id":`+id+`}}`)
 	if done := m.Want(201, "POST", "/api/v2/templates/"+id+"/templateApplications",
@@ -89,7 +89,7 @@ func TestIPv4Templates(t *testing.T) {
 	laid(third, "10.3.0.126 clients 10.3.0.10-10.3.0.72 printers 10.3.0.113-10.3.0.117 3")
 	laid(m.Want(200, "GET", "/api/v2/networks?filter=range:'10.3.0.128/25'", "").Text("data.0.id"),
 		"10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
-	// A block, for the networks below it; a range and an address, for the network that they lie in.
+	// A block stands for the networks below it; a range or an address for its network.
 	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
 	m.Refused(400, "TemplateNotAssigned", "no network in", "POST", "/api/v2/blocks/"+inner+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
 	fourth := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)

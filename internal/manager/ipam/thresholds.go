@@ -86,8 +86,8 @@ func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, settings *Settings
 	near := false
 	for _, name := range []string{lowWaterMark, highWaterMark} {
 		if percent, ok := settings.number(name); ok {
-			distance := new(big.Int).Sub(share(used), mark(size, percent))
-			near = near || distance.CmpAbs(share(nearMark)) <= 0
+			distance := new(big.Int).Sub(scaledCount(used), scaledMark(size, percent))
+			near = near || distance.CmpAbs(scaledCount(nearMark)) <= 0
 		}
 	}
 	if !near {
@@ -107,7 +107,7 @@ func (m *marks) lockNearMark(tx *store.Tx, r *store.Resource, settings *Settings
 
 // updateRangeLevels updates the water levels of the DHCP ranges of a network. Excluded addresses are not counted.
 func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, settings *Settings) error {
-	found, err := tx.Below(network.ID, "ranges", network.Low, network.High)
+	found, err := tx.ListBelow(network.ID, "ranges", network.Low, network.High)
 	if err != nil {
 		return err
 	}
@@ -143,18 +143,20 @@ func (m *marks) updateLevel(tx *store.Tx, r *store.Resource, settings *Settings,
 	}
 	level := levelNormal
 	switch {
-	case hasHigh && share(used).Cmp(mark(size, high)) > 0:
+	case hasHigh && scaledCount(used).Cmp(scaledMark(size, high)) > 0:
 		level = levelHigh
-	case hasLow && share(used).Cmp(mark(size, low)) < 0:
+	case hasLow && scaledCount(used).Cmp(scaledMark(size, low)) < 0:
 		level = levelLow
 	}
 	return m.setLevel(tx, r, before, level, used, size)
 }
 
-// share and mark return a number of addresses and a percentage of size in the same unit, so that they can be compared.
-func share(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(100)) }
+// scaledCount and mark return a number of addresses and a percentage of size in the same unit, so that they can be compared.
+func scaledCount(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(100)) }
 
-func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size, big.NewInt(percent)) }
+func scaledMark(size *big.Int, percent int64) *big.Int {
+	return new(big.Int).Mul(size, big.NewInt(percent))
+}
 
 // usedAndSize returns the number of used addresses of a block or network and its total number of addresses. In a configuration with
 // blockUsageCalculation NETWORK_ALLOCATION, the addresses of networks count as used in a block.

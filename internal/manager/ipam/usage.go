@@ -133,7 +133,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 
 // ownZones returns the zone lists that each block or network sets itself, by id and field name.
 func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
-	rows, err := tx.Linked(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
+	rows, err := tx.ListReferences(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +226,24 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 	return usages, err
 }
 
-// completeAddresses adds the values of leases, and the reference to the IP group that contains an IPv4 address.
+// observations are the observations of addresses in the network, as far as addresses show them.
+type observations interface {
+	// Complete adds the values of their observations to whole bodies of addresses.
+	Complete(tx *store.Tx, rows []*store.Resource) error
+}
+
+// completeAddresses adds the values of leases and observations, and the reference to the IP group that contains an IPv4 address.
 func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 	if l := leasesIn(tx); l != nil {
 		if err := l.Complete(tx, rows); err != nil {
 			return err
+		}
+	}
+	if e := tx.Extension("observations"); e != nil {
+		if o, ok := e.State.(observations); ok {
+			if err := o.Complete(tx, rows); err != nil {
+				return err
+			}
 		}
 	}
 	if used, err := settingsOf(tx).inUse(tx); err != nil || !used.groups {
@@ -245,7 +258,7 @@ func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 			}
 		}
 	}
-	groups, err := tx.Overlying("ipGroups", parents, ids)
+	groups, err := tx.FindOverlying("ipGroups", parents, ids)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	}
 	all, others := make(map[int64]Usage, len(ids)), []int64{}
 	for _, id := range ids {
-		text, ok := tx.Beside(tx.Extension(spaceName), id)
+		text, ok := tx.ExtensionText(tx.Extension(spaceName), id)
 		if !ok {
 			others = append(others, id)
 			continue
@@ -64,7 +64,7 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 }
 
 // addressCounts is the number of stored addresses of each state in a block or network, at any depth. Leases are not counted.
-var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
+var addressCounts = resource.Counts{Name: "addressCounts", Summary: "The number of addresses of each state in it, at any depth",
 	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
 		all, err := UsageOf(tx, []int64{above.ID})
 		counts := map[string]int64{}
@@ -90,7 +90,7 @@ const usageBatch = 500
 func storedUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	all := make(map[int64]Usage, len(ids))
 	for part := range slices.Chunk(ids, usageBatch) {
-		list, args := store.In(part)
+		list, args := store.InList(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id, n int64
 			var state string

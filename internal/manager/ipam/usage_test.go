@@ -251,7 +251,7 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/addresses/"+ids[2], "")
 	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is below its low water mark: 0 of 8 addresses, 0%")
 	m.Want(204, "DELETE", "/api/v2/ranges/"+r, "")
-	// The level goes with the range, also where an undo takes it away.
+	// The level is deleted with the range, also by an undo.
 	m.ID("/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"10.0.0.200-10.0.0.203","lowWaterMark":10,"highWaterMark":50}`)
 	m.Undo(m.LastTransaction())
@@ -304,9 +304,9 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 	m.Verify()
 }
 
-// TestWaterMarksSideBySide fills two networks of a block at the same time until they pass its mark together. The event is raised, whichever
+// TestConcurrentWaterMarks fills two networks of a block at the same time until they pass its mark together. The event is raised, whichever
 // network is the last.
-func TestWaterMarksSideBySide(t *testing.T) {
+func TestConcurrentWaterMarks(t *testing.T) {
 	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	const rounds = 12

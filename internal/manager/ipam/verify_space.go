@@ -23,7 +23,7 @@ func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
 // verifyFree checks that the free space of every block and network is exactly its unused space. One query reads used and free intervals of
 // all containers, ordered by container and address.
 func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
-	if err := tx.Faulty(fault, "container %d has free space and is not there%s",
+	if err := tx.ReportFaults(fault, "container %d has free space and is not there%s",
 		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Faulty(fault, "the usage of container %d is kept, which is not there%s",
+	if err := tx.ReportFaults(fault, "the usage of container %d is kept, which is not there%s",
 		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -139,27 +139,27 @@ func verifySpans(tx *store.Tx, fault func(string, ...any)) error {
 	if err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "resource %d, of type %s, does not lie within its parent",
+	return tx.ReportFaults(fault, "resource %d, of type %s, does not lie within its parent",
 		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < "+
 			"p.low OR r.high > p.high)")
 }
 
 // verifyClients checks that hardware addresses and client identifiers are unique within a configuration.
 func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
-	return tx.Faulty(fault, "configuration %d has more than one client %q",
+	return tx.ReportFaults(fault, "configuration %d has more than one client %q",
 		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
 			"collection, key HAVING count(*) > 1")
 }
 
 // verifyWater checks that every water level has an existing block, network or range.
 func verifyWater(tx *store.Tx, fault func(string, ...any)) error {
-	return tx.Faulty(fault, "the water level of %d, %s, is kept, which is not there",
+	return tx.ReportFaults(fault, "the water level of %d, %s, is kept, which is not there",
 		"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL")
 }
 
 // verifyReservations checks that every reserved address is reserved for a client.
 func verifyReservations(tx *store.Tx, fault func(string, ...any)) error {
-	return tx.Faulty(fault, "address %d, %s, is DHCP_RESERVED for no client: it has neither a macAddress nor a clientIdentifier",
+	return tx.ReportFaults(fault, "address %d, %s, is DHCP_RESERVED for no client: it has neither a macAddress nor a clientIdentifier",
 		"SELECT r.id, coalesce(json_extract(r.body, '$.address'), '') FROM resource r WHERE r.collection = 'addresses' AND"+
 			" json_extract(r.body, '$.state') = 'DHCP_RESERVED' AND NOT EXISTS (SELECT 1 FROM reference f WHERE f.source = r.id AND"+
 			" f.field IN ('macAddress', 'clientIdentifier'))")

@@ -27,11 +27,11 @@ func registerVLANs(r *resource.Registry) {
 		Reports: []resource.Report{freeNumbersReport}}, &VLANGroup{})
 	r.Collection(resource.Collection{Name: vlans, Unpublished: true, Parents: []string{vlanGroups}, Place: placeVLAN, PlacedBy: vlanGroup},
 		&VLAN{})
-	r.Further(resource.FurtherSub{Below: "configurations", Name: vlanGroups, Item: vlanGroups, Types: []string{"VLANGroup"}})
-	r.Further(resource.FurtherSub{Below: vlanGroups, Name: vlans, Item: vlans, Types: []string{"VLAN"}})
-	r.Further(resource.FurtherSub{Below: vlans, Name: "networks", Item: "networks", Field: "vlan"})
+	r.DeclareUnlinked(resource.FurtherSub{Below: "configurations", Name: vlanGroups, Item: vlanGroups, Types: []string{"VLANGroup"}})
+	r.DeclareUnlinked(resource.FurtherSub{Below: vlanGroups, Name: vlans, Item: vlans, Types: []string{"VLAN"}})
+	r.DeclareUnlinked(resource.FurtherSub{Below: vlans, Name: "networks", Item: "networks", Field: "vlan"})
 	for _, of := range []string{vlanGroups, vlans} {
-		r.Further(resource.FurtherSub{Below: of, Name: "accessRights", Item: "accessRights", Field: "resource"})
+		r.DeclareUnlinked(resource.FurtherSub{Below: of, Name: "accessRights", Item: "accessRights", Field: "resource"})
 	}
 }
 
@@ -58,7 +58,7 @@ type VLAN struct {
 	VLANGroup schema.Ref `api:"vlanGroup,readOnly" column:"parent" ref:"VLANGroup"`
 	// Number is the VLAN id (IEEE 802.1Q; 0 and 4095 are reserved). It is unique in the group; the default is the next free number of the
 	// group.
-	Number *int64 `api:"number,chosen,inline" min:"1" max:"4094" example:"20"`
+	Number *int64 `api:"number,chosen,inline,index" min:"1" max:"4094" example:"20"`
 	// Description is a free text about the VLAN.
 	Description string `api:"description,search" length:"4000"`
 }
@@ -68,7 +68,7 @@ func (x *VLANGroup) Validate(c *resource.Change) error {
 	if x.FirstNumber > x.LastNumber {
 		return problem.Invalid("lastNumber", "%d is less than the first number, %d", x.LastNumber, x.FirstNumber)
 	}
-	if c.Creates() {
+	if c.IsCreation() {
 		return nil
 	}
 	used, err := usedNumbers(c.Tx, x.ID)
@@ -191,7 +191,7 @@ func placeVLAN(c *resource.Change, _ *schema.Type, within *store.Resource, membe
 			return nil
 		})
 	if err == nil && found == nil {
-		err = resource.NotFoundInlined(vlanGroup, "the VLAN group does not exist in %s", problem.About(within.ID, within.Name))
+		err = resource.NotFoundInlined(vlanGroup, "the VLAN group does not exist in %s", problem.Describe(within.ID, within.Name))
 	}
 	return found, err
 }
@@ -235,7 +235,7 @@ var freeNumbersReport = resource.Report{Name: "freeNumbers", Summary: "The free 
 			if whole, err := caller.Rights.Whole(tx, []int64{of.ID}); err != nil {
 				return nil, err
 			} else if !whole[of.ID] {
-				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name, problem.About(of.ID, of.Name))
+				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name, problem.Describe(of.ID, of.Name))
 			}
 		}
 		g, err := groupOf(tx, of.ID)

@@ -71,7 +71,7 @@ func (s *Sender) runOnce(ctx context.Context) error {
 	news, waiting := false, map[int64]string{}
 	if err := s.api.Store.View(ctx, func(tx *store.Tx) error {
 		clear(waiting)
-		due, err := event.Due(tx, 1)
+		due, err := event.ListPending(tx, 1)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Sender) runOnce(ctx context.Context) error {
 		return err
 	}
 	if news {
-		held, err := s.enqueueLease.Take(ctx)
+		held, err := s.enqueueLease.Acquire(ctx)
 		if err == nil && held {
 			err = s.enqueueLease.Update(ctx, store.Author{}, s.enqueue)
 		}
@@ -108,13 +108,13 @@ func (s *Sender) runOnce(ctx context.Context) error {
 		if l == nil || s.api.Store.Now().Before(s.pausedUntil[id]) {
 			continue
 		}
-		if held, err := l.Take(ctx); err != nil || !held {
+		if held, err := l.Acquire(ctx); err != nil || !held {
 			failures = errors.Join(failures, err)
 			continue
 		}
 		if err := s.notifyGroup(ctx, l, id); err != nil {
 			failures = errors.Join(failures, err)
-			s.pause[id] = min(max(s.api.Store.Paced(firstPause), 2*s.pause[id]), maxPause)
+			s.pause[id] = min(max(s.api.Store.ShortenPause(firstPause), 2*s.pause[id]), maxPause)
 			s.pausedUntil[id] = s.api.Store.Now().Add(s.pause[id])
 			continue
 		}
@@ -136,7 +136,7 @@ func (s *Sender) enqueue(tx *store.Tx) error {
 	}); err != nil {
 		return err
 	}
-	due, err := event.Due(tx, batchSize)
+	due, err := event.ListPending(tx, batchSize)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *Sender) enqueue(tx *store.Tx) error {
 			}
 		}
 	}
-	return event.Seen(tx, due)
+	return event.MarkProcessed(tx, due)
 }
 
 // dropStale deletes expired notices of a group that this manager cannot notify.
@@ -159,7 +159,7 @@ func (s *Sender) dropStale(ctx context.Context, group int64) error {
 	if err != nil || len(m.ids) == len(m.events) {
 		return err
 	}
-	held, err := s.enqueueLease.Take(ctx)
+	held, err := s.enqueueLease.Acquire(ctx)
 	if err != nil || !held {
 		return err
 	}

@@ -82,9 +82,9 @@ var byItself = map[string]string{
 	"internal/manager/dns/transfer/transfer_in.go": "the command line asks, on its own machine",
 }
 
-// TestNobodyConnectsByItself checks that every file of the manager that connects uses Dialer or is in the list above, so that a new one is
+// TestConnectionsUseDialer checks that every file of the manager that connects uses Dialer or is in the list above, so that a new one is
 // reviewed.
-func TestNobodyConnectsByItself(t *testing.T) {
+func TestConnectionsUseDialer(t *testing.T) {
 	found := map[string]bool{}
 	var files []string
 	if err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {

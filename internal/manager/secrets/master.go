@@ -72,7 +72,7 @@ func ReadMasterKeys(file string, unwrap func(wrapped []byte) ([]byte, error)) (M
 	}
 	keys, err := ParseMasterKeys(string(text), unwrap)
 	if err == nil && len(keys) == 0 {
-		err = errors.New("there is no master key in " + file)
+		err = errors.New("no master key is in " + file)
 	}
 	return keys, err
 }

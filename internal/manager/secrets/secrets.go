@@ -31,8 +31,8 @@ func Register(r *resource.Registry) {
 	r.Extension(e)
 }
 
-// Of returns the secrets of a store. It panics if the store was opened without the extension.
-func Of(s *store.Store) *Secrets {
+// FromStore returns the secrets of a store. It panics if the store was opened without the extension.
+func FromStore(s *store.Store) *Secrets {
 	if e := s.Layout().Extension(extensionName); e != nil {
 		if secrets, ok := e.State.(*Secrets); ok {
 			return secrets

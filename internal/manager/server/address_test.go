@@ -16,7 +16,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func TestViewLooksAsSpecified(t *testing.T) {
+func TestViewMatchesSpecification(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()
 	r := m.Want(200, "GET", "/api/v2/views/"+view, "")
@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if _, ok := r.Get("data").([]any); !ok {
-			t.Errorf("%s: data is no array: %s", c.query, r.Body)
+			t.Errorf("%s: data is not an array: %s", c.query, r.Body)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestNextLinks(t *testing.T) {
 	}
 	vacant := m.Want(200, "GET", list+"?orderBy=name&filter=state:'UNASSIGNED'&limit=1", "").Text("_links.next.href")
 	if vacant == "" || strings.Contains(vacant, "after") {
-		t.Errorf("what is vacant goes on at %s", vacant)
+		t.Errorf("the next page of free addresses starts at %s", vacant)
 	}
 	next := m.Want(200, "GET", list+"?limit=2&orderBy=name", "").Text("_links.next.href")
 	again := m.Want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").Text("_links.next.href")
@@ -154,9 +154,9 @@ func TestNextLinks(t *testing.T) {
 	}
 }
 
-// TestOrderByNamesThatLack checks the place of resources without a name, such as records of a template, in a list ordered by name.
+// TestOrderOfResourcesWithoutName checks the place of resources without a name, such as records of a template, in a list ordered by name.
 // Resources with a hidden key have no place by it.
-func TestOrderByNamesThatLack(t *testing.T) {
+func TestOrderOfResourcesWithoutName(t *testing.T) {
 	m := startAlone(t)
 	_, view, _, _, _ := m.Basics()
 	template := m.ID("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
@@ -174,7 +174,7 @@ func TestOrderByNamesThatLack(t *testing.T) {
 	}
 	policy := m.ID("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
 	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1",
-		"absoluteName:in('aaa',null)": "2"} { // the view's ExternalHostsZone has none, too
+		"absoluteName:in('aaa',null)": "2"} { // the view's ExternalHostsZone has no absolute name either
 		if got := m.Want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").Text("totalCount"); got != want {
 			t.Errorf("%s finds %s zones, want %s", filter, got, want)
 		}

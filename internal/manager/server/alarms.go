@@ -7,80 +7,127 @@ import (
 	"strings"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/wire/checkin"
 )
 
-// backupsLink is the page of backups.
-var backupsLink = AlarmLink{"Backups", "/ui/backups"}
+// backupsPath is the page of backups.
+const backupsPath = "/ui/backups"
 
 // alarms returns the problems in the status that need action, the most severe first.
 func (s *Status) alarms(now time.Time) []Alarm {
 	all := []Alarm{}
-	add := func(severity, what, do string, links ...AlarmLink) {
-		all = append(all, Alarm{severity, what, do, append([]AlarmLink{}, links...)})
+	add := func(a Alarm, links ...AlarmLink) {
+		a.Links = append([]AlarmLink{}, links...)
+		all = append(all, a)
 	}
+	s.addCertificateAlarms(now, add)
+	if f := Sealing(s.MasterKey); f.Do != "" {
+		add(Alarm{Severity: warning, What: "Encryption keys are stored next to the data: anyone with the database or a backup can decrypt " +
+			"the secrets.", Do: "Start the manager with a master key.", Command: f.Do})
+	}
+	s.addDatabaseAlarms(add)
+	s.addBackupAlarms(now, add)
+	s.addFleetAlarms(add)
+	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
+		add(Alarm{Severity: warning, What: plural.Of(n, "rollout") + plural.Verb(n, " has halted.", " have halted."),
+			Do: "Read the reason, then resume the rollout or roll it back.", Command: "portolan rollout list"},
+			AlarmLink{"Show the rollouts", "/ui/fleet?rollouts=1"})
+	}
+	s.addSpaceAlarms(add)
+	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
+	return all
+}
+
+// addAlarm adds an alarm with the pages that show or correct the problem.
+type addAlarm func(a Alarm, links ...AlarmLink)
+
+// certificateNames are the owners of the certificates of the manager, certificateAdvice the remedies before they expire.
+var (
+	certificateNames  = map[string]string{"api": "the API", "check-in": "the check-in listener", "authority": "the authority of the fleet"}
+	certificateAdvice = map[string]string{"api": "Write a new certificate to the file of --tls-cert; the manager reloads it automatically.",
+		"check-in":  "Restart the manager to create a new certificate.",
+		"authority": "Replace the authority before it expires; all service points must then enrol again (docs/operate.md)."}
+)
+
+// addCertificateAlarms adds the alarms of certificates that expire soon or have expired.
+func (s *Status) addCertificateAlarms(now time.Time, add addAlarm) {
 	for _, c := range s.Certificates {
-		left, do := c.NotAfter.Sub(now), certificateAdvice[c.Name]
-		switch {
+		of, do, links := certificateNames[c.Name], certificateAdvice[c.Name], []AlarmLink(nil)
+		if c.ServicePoint != "" {
+			of, do = c.Name, "Set a new certificate and its key in the configuration of the application."
+			_, point, _ := strings.Cut(c.Name, " on ")
+			links = append(links, AlarmLink{point, "/ui/fleet/" + c.ServicePoint})
+		}
+		switch left := c.NotAfter.Sub(now); {
 		case left < 0:
-			add(critical, fmt.Sprintf("the certificate %s expired on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+			add(Alarm{Severity: critical, What: fmt.Sprintf("The certificate of %s expired on %s.", of, c.NotAfter.Format(time.DateOnly)), Do: do},
+				links...)
 		case left < certificateSoon && !c.Renewed:
-			add(warning, fmt.Sprintf("the certificate %s expires on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+			add(Alarm{Severity: warning, What: fmt.Sprintf("The certificate of %s expires on %s.", of, c.NotAfter.Format(time.DateOnly)), Do: do},
+				links...)
 		}
 	}
-	if f := Sealing(s.MasterKey); f.Do != "" {
-		add(warning, f.Is, f.Do)
-	}
+}
+
+// addDatabaseAlarms adds the alarms of the database and its disk.
+func (s *Status) addDatabaseAlarms(add addAlarm) {
 	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
-		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
-			"free disk space, or move the directory; changes are refused when the disk is full")
+		add(Alarm{Severity: critical, What: fmt.Sprintf("The disk of the data directory has %d MiB left.", *s.FreeBytes>>20),
+			Do: "Free disk space, or move the directory. Changes are refused when the disk is full."})
 	}
 	switch s.Database.Condition {
 	case store.Full:
-		add(critical, "the disk of the database is full: changes are refused",
-			"free disk space (docs/troubleshoot.md); the manager then resumes automatically")
+		add(Alarm{Severity: critical, What: "The disk of the database is full: changes are refused.",
+			Do: "Free disk space (docs/troubleshoot.md). The manager then resumes automatically."})
 	case store.Damaged:
-		add(critical, "the database is damaged", "portolan check names the tables; recover the database as in docs/troubleshoot.md")
+		add(Alarm{Severity: critical, What: "The database is damaged.", Do: "Recover the database as in docs/troubleshoot.md.",
+			Command: "portolan check"})
 	case store.Away:
-		add(critical, "the database is unreachable", "check the database server and the network to it")
+		add(Alarm{Severity: critical, What: "The database is unreachable.", Do: "Check the database server and the network to it."})
 	}
 	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
-		add(warning, fmt.Sprintf("the write-ahead log of the database has %d MiB", *s.Database.LogBytes>>20),
-			"a long read prevents its truncation: find a list or a backup that does not end")
+		add(Alarm{Severity: warning, What: fmt.Sprintf("The write-ahead log of the database has %d MiB.", *s.Database.LogBytes>>20),
+			Do: "A long read prevents its truncation: find a list or a backup that does not end."})
 	}
 	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
-		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
-			"check its replication; lists are read from the database meanwhile")
+		add(Alarm{Severity: warning, What: fmt.Sprintf("The standby is %d MiB behind.", *s.Database.StandbyBytes>>20),
+			Do: "Check its replication. Lists are read from the database meanwhile."})
 	}
-	if s.Indexes.Missing > 0 && s.Indexes.Fault != "" {
-		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be created: %s", s.Indexes.Missing, s.Indexes.Fault),
-			"correct the cause, or set indexed to false; the manager retries automatically. Filters by these fields scan all resources meanwhile")
+	if n := s.Indexes.Missing; n > 0 && s.Indexes.Fault != "" {
+		add(Alarm{Severity: warning, What: fmt.Sprintf("%s of user-defined fields could not be created: %s.", plural.Of(n, "index"),
+			strings.TrimSuffix(s.Indexes.Fault, ".")), Do: "Correct the cause, or set indexed to false. The manager retries automatically. " +
+			"Filters by these fields scan all resources meanwhile."}, AlarmLink{"User-defined fields", "/ui/userDefinedFieldDefinitions"})
 	}
+}
+
+// addBackupAlarms adds the alarms of backups.
+func (s *Status) addBackupAlarms(now time.Time, add addAlarm) {
 	switch b := s.Backups; {
 	case b.Schedules == 0:
-		add(warning, "no backups are configured", "start the manager with --backup-every 24h, or create a schedule (docs/operate.md)",
-			backupsLink)
+		add(Alarm{Severity: warning, What: "No backups are configured.", Do: "Create a backup schedule, or start the manager with " +
+			"--backup-every 24h."}, AlarmLink{"Create a backup schedule", backupsPath})
 	case b.Due != nil && now.Sub(*b.Due) > lateBackup:
-		last := "no backup was made yet"
+		last := "No backup was made yet"
 		if b.Last != nil {
-			last = "the last backup was made on " + b.Last.Format(time.DateTime)
+			last = "The last backup was made on " + b.Last.Format(time.DateTime)
 		}
-		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
-			"portolan list events --filter category=DATABASE_MAINTENANCE shows the reason", backupsLink)
+		add(Alarm{Severity: warning, What: last + ", and one was due on " + b.Due.Format(time.DateTime) + ".",
+			Do: "Read the reason in the events of the category DATABASE_MAINTENANCE.", Command: "portolan list events --filter " +
+				"category=DATABASE_MAINTENANCE"}, AlarmLink{"Show the backups", backupsPath},
+			AlarmLink{"Show the events", "/ui/events?filter=category%3A'DATABASE_MAINTENANCE'"})
 	}
 	if s.Backups.UploadFault != "" {
-		add(warning, "backups could not be uploaded to another machine: "+s.Backups.UploadFault,
-			"correct the remote settings of the schedule, or repair that machine. The manager retries every five minutes (docs/operate.md)",
-			backupsLink)
+		add(Alarm{Severity: warning, What: "Backups could not be uploaded to another machine: " +
+			strings.TrimSuffix(s.Backups.UploadFault, ".") + ".", Do: "Correct the remote settings of the schedule, or repair that machine. " +
+			"The manager retries every five minutes (docs/operate.md)."}, AlarmLink{"Show the backups", backupsPath})
 	}
-	s.addFleetAlarms(add)
-	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
-		add(warning, fmt.Sprintf("%d rollouts have halted", n),
-			"portolan rollout list shows the reason; portolan rollout resume ID resumes a rollout, portolan rollout take-back ID rolls it back",
-			AlarmLink{"Rollouts", "/ui/fleet?rollouts=1"})
-	}
+}
+
+// addSpaceAlarms adds the alarm of networks that are nearly full.
+func (s *Status) addSpaceAlarms(add addAlarm) {
 	total, names, links := int64(0), []string{}, []AlarmLink{}
 	for _, n := range s.Space.NearlyFull {
 		total += n
@@ -90,40 +137,44 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		links = append(links, AlarmLink{f.Range, fmt.Sprintf("/ui/networks/%d", f.ID)})
 	}
 	if total > 0 {
-		add(warning, fmt.Sprintf("%d networks are %d%% full or more: %s", total, s.Space.Mark, strings.Join(names, ", ")),
-			"release unused addresses, or assign a larger network: portolan next blocks/... --size /LENGTH", links...)
+		add(Alarm{Severity: warning, What: fmt.Sprintf("%s %s %d%% full or more: %s.", plural.Of(total, "network"),
+			plural.Verb(total, "is", "are"), s.Space.Mark, strings.Join(names, ", ")), Do: "Release unused addresses, or assign a larger network.",
+			Command: "portolan next blocks/... --size /LENGTH"}, append(links, AlarmLink{"Find space", "/ui/find"})...)
 	}
-	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
-	return all
 }
 
 // addFleetAlarms adds the alarms of the fleet.
-func (s *Status) addFleetAlarms(add func(severity, what, do string, links ...AlarmLink)) {
+func (s *Status) addFleetAlarms(add addAlarm) {
 	if n := s.Fleet.Away; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(fleet.NotConnected, ""), n, "status="+fleet.NotConnected)
-		add(warning, names+isAre(n)+"not connected", "check the machine, and its network path to the check-in listener "+
-			"(portolan fleet list --filter connectionStatus=NOT_CONNECTED)", links...)
+		add(Alarm{Severity: warning, What: names + plural.Verb(n, " is", " are") + " not connected.",
+			Do:      "Check the machine, and its network path to the check-in listener.",
+			Command: "portolan fleet list --filter connectionStatus=NOT_CONNECTED"}, links...)
 	}
 	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(fleet.Unhealthy, ""), n, "status="+fleet.Unhealthy)
-		add(warning, names+isAre(n)+"unhealthy", "the page of the service point shows the reason (portolan fleet events NAME)", links...)
+		add(Alarm{Severity: warning, What: names + plural.Verb(n, " is", " are") + " unhealthy.", Do: reasonOnPage,
+			Command: "portolan fleet events NAME"}, links...)
 	}
 	states := map[string]string{checkin.DeployFailed: "could not be deployed", checkin.Unhealthy: "is unhealthy"}
 	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
 		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
 			if n := s.Fleet.Applications[name][status]; n > 0 {
 				names, links := namePoints(s.Fleet.TroubledBy(status, name), n, "trouble="+name)
-				add(warning, fmt.Sprintf("%s %s on %s", name, states[status], names), "the page of the service point shows the reason and the log "+
-					"(portolan fleet applications NAME, portolan fleet logs NAME "+name+")", links...)
+				add(Alarm{Severity: warning, What: fmt.Sprintf("The application %s %s on %s.", name, states[status], names),
+					Do: reasonOnPage, Command: "portolan fleet applications NAME, portolan fleet logs NAME " + name}, links...)
 			}
 		}
 	}
 	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(checkin.UpdateFailed, ""), n, "update="+checkin.UpdateFailed)
-		add(warning, "the update failed on "+names, "the page of the service point shows the reason; "+
-			"portolan fleet update NAME VERSION tries again", links...)
+		add(Alarm{Severity: warning, What: "The update failed on " + names + ".", Do: "Read the reason on the page of the service point, " +
+			"then update it again.", Command: "portolan fleet update NAME VERSION"}, links...)
 	}
 }
+
+// reasonOnPage is the remedy of problems whose reason a service point reports.
+const reasonOnPage = "Read the reason on the page of the service point."
 
 // namePoints names service points, such as "buoy1, buoy2 and 2 more", with a link to each, and to the list of all if not all are named.
 func namePoints(some []fleet.Troubled, all int64, query string) (text string, links []AlarmLink) {
@@ -134,10 +185,8 @@ func namePoints(some []fleet.Troubled, all int64, query string) (text string, li
 	}
 	text = strings.Join(names, ", ")
 	switch more := all - int64(len(some)); {
-	case len(some) == 0 && all == 1:
-		text = "1 service point"
 	case len(some) == 0:
-		text = fmt.Sprintf("%d service points", all)
+		text = plural.Of(all, "service point")
 	case more > 0:
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -145,12 +194,4 @@ func namePoints(some []fleet.Troubled, all int64, query string) (text string, li
 		links = append(links, AlarmLink{"Show all", "/ui/fleet?" + query})
 	}
 	return text, links
-}
-
-// isAre returns the verb for a number of things.
-func isAre(n int64) string {
-	if n == 1 {
-		return " is "
-	}
-	return " are "
 }

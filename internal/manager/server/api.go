@@ -51,10 +51,10 @@ func newRegistry() *resource.Registry {
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {
 		id := c.Type.TextOf(c.New, "servicePoint")
-		if id == "" || !c.Creates() && c.Type.TextOf(c.Old, "servicePoint") == id {
+		if id == "" || !c.IsCreation() && c.Type.TextOf(c.Old, "servicePoint") == id {
 			return nil
 		}
-		there, err := fleet.There(c.Tx, id)
+		there, err := fleet.Exists(c.Tx, id)
 		if err == nil && !there {
 			err = resource.NotFoundInlined("servicePoint", "there is no service point %s in the fleet", id)
 		}

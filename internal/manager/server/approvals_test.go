@@ -58,7 +58,7 @@ func (w *approvalWalk) acts() map[string]string {
 		"IPv4TemplateApplication": `{"type":"IPv4TemplateApplication"}`,
 		"ZoneTemplateApplication": `{"type":"ZoneTemplateApplication"}`,
 		"FullDeployment":          `{"type":"FullDeployment","service":"DNS"}`,
-		// What takes space, or a place among names, that others have.
+		// Types that occupy space or a name.
 		"IPv4Block":     `{"type":"IPv4Block","range":"10.0.0.0/16"}`,
 		"IPv6Block":     `{"type":"IPv6Block","range":"2001:db8:1::/48"}`,
 		"IPv4DHCPRange": `{"type":"IPv4DHCPRange","range":"10.0.0.8-10.0.0.12"}`,
@@ -112,8 +112,8 @@ func quotedAll(texts []string) (all []string) {
 	return all
 }
 
-// fill makes the requests: of each resource that is not protected itself, its deletion, each of its fields with other values, links to and
-// from it, and what reshapes below it; of those that are protected, batches and documents that name them.
+// fill collects the requests. An unprotected resource is deleted, each of its fields gets other values, links to and from it are created
+// and deleted, and the resources below it are reshaped. A protected resource is named in batches and documents.
 func (w *approvalWalk) fill(protected map[string]bool) {
 	m, acts := w.m, w.acts()
 	used := map[string]bool{}
@@ -189,10 +189,10 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 	}
 }
 
-// TestNothingChangesAroundAnApproval protects every type whose changes others may have to approve, and tries what could change its
-// resources without asking: what they refer to and what refers to them, what they lie in, links, reshaping, batches, documents, lists and
-// undo. None of it may change a protected resource.
-func TestNothingChangesAroundAnApproval(t *testing.T) {
+// TestApprovalsCannotBeBypassed protects every type whose changes can require approval, and sends requests that could change its
+// resources without one: to their references and referrers, their parents, links, reshaping, batches, documents, lists and undo. None may
+// change a protected resource.
+func TestApprovalsCannotBeBypassed(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)
@@ -285,7 +285,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	if made.Text("updated")+made.Text("refused") != "01" || !strings.Contains(log, "the configuration requires it") {
 		t.Errorf("the import is %s\n%s", made.Body, log)
 	}
-	// What such a file does not have any more stays.
+	// Resources that are missing in such a file are kept.
 	eyes := func(types string) {
 		m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[`+types+`]}`)
 	}

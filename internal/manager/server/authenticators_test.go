@@ -22,7 +22,7 @@ func quoted(text string) string {
 }
 
 func init() {
-	alsoMade = append(alsoMade, func(m *manager) { // nobody signs in by them
+	alsoMade = append(alsoMade, func(m *manager) { // no user signs in with them
 		const post = "/api/v2/authenticators"
 		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
 		m.ID(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
@@ -57,10 +57,10 @@ func TestSigningInByADirectory(t *testing.T) {
 		m.Refused(400, "InvalidResourceType", "another type", "POST", post, body)
 	}
 	m.Refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
-	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.For(t).Port()), Certificate: d.Certificate}, ""))
+	away := m.ID(post, ldapBody("away", &authntest.Directory{Port: int64(freeport.Reserve(t).Port()), Certificate: d.Certificate}, ""))
 	made := m.Want(201, "POST", post, ldapBody("people", d, ""))
 	if strings.Contains(string(made.Body), "finds people") || made.Get("adminPassword") != nil {
-		t.Errorf("the password of who searches is shown: %s", made.Body)
+		t.Errorf("the password of the search account is shown: %s", made.Body)
 	}
 	people := made.Text("id")
 	as := apitest.BasicAuth("carol", "carols password")
@@ -117,7 +117,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+people+`}}`)
 	m.Want(200, "GET", "/api/v2/users", "", as)
 	d.Stop()
-	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
+	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // its cached answers are dropped
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
 
@@ -172,9 +172,9 @@ func TestSigningInByTokens(t *testing.T) {
 	m.Verify()
 }
 
-// TestSigningInByOthersGoesNoFurther checks the limits of external sign-ins: cached, stored and counted data of their users has no other
+// TestLimitsOfExternalSignIn checks the limits of external sign-ins: cached, stored and counted data of their users has no other
 // effect.
-func TestSigningInByOthersGoesNoFurther(t *testing.T) {
+func TestLimitsOfExternalSignIn(t *testing.T) {
 	m := startAlone(t)
 	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
 	const post = "/api/v2/authenticators"
@@ -187,7 +187,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
 
 	// Secrets are not sent to a host that another user has set.
-	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`}`)
+	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.Reserve(t).Port())+`}`)
 	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
 	m.Want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
 
@@ -229,7 +229,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	}
 	for _, name := range []string{"Admin", "ADMIN", " dave", "dave ", "Dave"} {
 		if r := m.Do("GET", "/api/v2/configurations", "", token(name, time.Hour)); r.StatusCode != 401 {
-			t.Errorf("%q becomes somebody: %d %s", name, r.StatusCode, r.Body)
+			t.Errorf("%q signs in: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
@@ -250,9 +250,9 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	m.Verify()
 }
 
-// TestGroupsWhileADirectoryIsAway checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
+// TestGroupsSurviveDirectoryOutage checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
 // know any.
-func TestGroupsWhileADirectoryIsAway(t *testing.T) {
+func TestGroupsSurviveDirectoryOutage(t *testing.T) {
 	m := startAlone(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"
@@ -263,7 +263,7 @@ func TestGroupsWhileADirectoryIsAway(t *testing.T) {
 	m.Right(group, configuration, "VIEW", "")
 	as := apitest.BasicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.For(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
+	m.Want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.Reserve(t).Port())+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
 		behind+`}}`)
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	// While no authenticator answers, no user learns whether a password is right, and a stranger learns nothing more.

@@ -80,7 +80,7 @@ func (s *sftpServer) serve(conn net.Conn, user, password string) {
 		if c.User() != user || string(given) != password {
 			return nil, os.ErrPermission
 		}
-		return nil, nil //nolint:nilnil // there are no permissions to give
+		return nil, nil //nolint:nilnil // permissions are not emulated
 	}}
 	s.mu.Lock()
 	config.AddHostKey(s.key)
@@ -230,7 +230,7 @@ func TestBackupsAreSentByS3(t *testing.T) {
 	m.Verify()
 }
 
-// TestRemoteBackupsAreRefused checks that settings by which no file can be sent are refused, each by its field.
+// TestRemoteBackupsAreRefused checks that settings that cannot send a file are refused, each with its field.
 func TestRemoteBackupsAreRefused(t *testing.T) {
 	m := startManager(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")

@@ -175,9 +175,9 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 	m.Verify()
 }
 
-// TestSentBackupsHoldUpNothing checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup. It
-// can be deleted.
-func TestSentBackupsHoldUpNothing(t *testing.T) {
+// TestUnstoredBackupsDelayNoOther checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup.
+// It can be deleted.
+func TestUnstoredBackupsDelayNoOther(t *testing.T) {
 	m := startManager(t)
 	dir := filepath.Join(m.options.Data, "backups")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -215,7 +215,7 @@ func TestBackupFails(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Backups = blocked })
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	m.ID(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
-	apitest.Eventually(t, "it is said that there is no backup", func() bool {
+	apitest.Eventually(t, "the alarm reports a missing backup", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "blocked")
 	})

@@ -190,8 +190,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks checks that no answer reveals internal details, and that unusual paths do not cause a 500.
-func TestNothingLeaks(t *testing.T) {
+// TestErrorsRevealNoInternals checks that no answer reveals internal details, and that unusual paths do not cause a 500.
+func TestErrorsRevealNoInternals(t *testing.T) {
 	m := startAlone(t)
 	for _, path := range []string{"/api/v2/networks?filter=name:'%00'", "/api/v2/..%2f..%2fetc", "/api/v2//networks", "/api/v2/networks/1%2f2",
 		"/api/v2/networks?filter=userDefinedFields.a-b:'x'", "/api/v2/networks?orderBy=userDefinedFields.a-b",

@@ -60,8 +60,8 @@ func TestBatch(t *testing.T) {
 	m.Verify()
 }
 
-// TestBatchIsAllOrNothing checks that one failed change undoes the whole batch, and that the answer names the change.
-func TestBatchIsAllOrNothing(t *testing.T) {
+// TestBatchIsAtomic checks that one failed change undoes the whole batch, and that the answer names the change.
+func TestBatchIsAtomic(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`
@@ -138,7 +138,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	if n := strings.Count(r.Text("message"), "changes["); r.StatusCode != 409 || n != 100 {
 		t.Errorf("%d faults are named of 300: %d %.300s", n, r.StatusCode, r.Body)
 	}
-	// What is refused is refused as well where it is only tried, and more than is tried.
+	// A dry run refuses the same requests, and those that are too large to try.
 	m.Refused(404, "ResourceNotFound", "changes[0]", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"networks/999999"}`+
 		strings.Repeat(`,{"method":"POST","path":"networks/`+network+`/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`, 200)+
 		strings.Repeat(`,{"method":"PATCH","path":"networks/`+network+`","body":{"name":"a"}},{"method":"PATCH","path":"networks/`+network+

@@ -200,7 +200,7 @@ func (m *manager) followed(n int) {
 // with the client and with the manager.
 func TestChangeFeedOverTLS(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
-	m.REST.Beat = 20 * time.Millisecond // what is written to nobody is noticed
+	m.REST.Beat = 20 * time.Millisecond // a write to a closed connection fails soon
 	base := strings.ReplaceAll(m.URL(), "[::]", "127.0.0.1")
 	base = strings.ReplaceAll(base, "0.0.0.0", "127.0.0.1")
 	for _, two := range []bool{false, true} {
@@ -244,5 +244,5 @@ func TestChangeFeedOverTLS(t *testing.T) {
 	began := time.Now()
 	m.REST.EndFollowing()
 	m.followed(0)
-	t.Logf("a follower was let go in %v", time.Since(began))
+	t.Logf("a follower was released in %v", time.Since(began))
 }

@@ -33,8 +33,8 @@ func (m *manager) postings() map[string]posting {
 	return all
 }
 
-// TestEveryLinkLeadsSomewhere checks that every link of a resource of any type, and every page of every collection, can be fetched.
-func TestEveryLinkLeadsSomewhere(t *testing.T) {
+// TestEveryLinkResolves checks that every link of a resource of any type, and every page of every collection, can be fetched.
+func TestEveryLinkResolves(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)
@@ -275,9 +275,9 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 	return string(text)
 }
 
-// TestEveryTypeComesBack checks that a PUT of the result of a GET is accepted for every type, and that the resource is unchanged
+// TestEveryTypeRoundTrips checks that a PUT of the result of a GET is accepted for every type, and that the resource is unchanged
 // afterwards. Each of its fields can be used in a filter that finds it.
-func TestEveryTypeComesBack(t *testing.T) {
+func TestEveryTypeRoundTrips(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)
@@ -308,7 +308,7 @@ func TestEveryTypeComesBack(t *testing.T) {
 				word := literal(f, was.Get(f.Name))
 				inherited := f.Inherit && strings.Contains(was.Text("_inheritedFields"), f.Name)
 				if word == "" || f.Kind == schema.Raw || !f.Filterable() || f.Computed || inherited ||
-					f.Name == "monitoringEnabled" || f.Name == "value" { // which comes down from the settings; of whose collection most are of any kind
+					f.Name == "monitoringEnabled" || f.Name == "value" { // the first is inherited from the settings; values of settings differ in kind
 					continue
 				}
 				name := f.Name

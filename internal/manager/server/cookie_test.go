@@ -84,7 +84,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-func TestDoorsOfUsers(t *testing.T) {
+func TestEndpointsOfUsers(t *testing.T) {
 	m := startAlone(t)
 	const secret = "a password of theirs"
 	for _, access := range []string{"GUI", "API", "GUI_AND_API"} {
@@ -137,13 +137,13 @@ func TestSignInLinks(t *testing.T) {
 	m.Refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", stale, "Authorization:", inCookie)
 	_, err := m.Identity.NewLink(t.Context(), "nobody")
 	if p := (&problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.Error(), "nobody") {
-		t.Errorf("a link for nobody: %v", err)
+		t.Errorf("a sign-out link without a session: %v", err)
 	}
 }
 
-// TestUnattendedPages checks that neither automatic refreshes nor the change feed keep a session from expiring. A user who must set a new
+// TestIdlePages checks that neither automatic refreshes nor the change feed keep a session from expiring. A user who must set a new
 // password cannot follow the changes.
-func TestUnattendedPages(t *testing.T) {
+func TestIdlePages(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	m.REST.Beat = 10 * time.Millisecond

@@ -52,7 +52,7 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnsp
 		s.Trouble = append(s.Trouble, a.Trouble...)
 	}
 	if err == nil && s.There {
-		s.Silent, err = p.fleet.Silent(tx, servicePoint)
+		s.Silent, err = p.fleet.IsSilent(tx, servicePoint)
 	}
 	return s, err
 }

@@ -56,7 +56,7 @@ func TestChecksOfLiveViews(t *testing.T) {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
-	// An alias stays where it is where what would take its place is withheld.
+	// An alias stays deployed while the record that would replace it is withheld.
 	under := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
 	apitest.Eventually(t, "another alias goes out", func() bool { return records() == before+4 })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
@@ -68,9 +68,9 @@ func TestChecksOfLiveViews(t *testing.T) {
 	apitest.Eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
-// TestWithheldIsLookedAtAgain checks that a withheld change is reported once, however often it is checked again. It is deployed after a
+// TestWithheldChangesAreRechecked checks that a withheld change is reported once, however often it is checked again. It is deployed after a
 // change of another name has corrected the problem.
-func TestWithheldIsLookedAtAgain(t *testing.T) {
+func TestWithheldChangesAreRechecked(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.zone, "").Text("view.id")
@@ -123,7 +123,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	m.Verify()
 }
 
-// deployedRecords is how many records of a zone are deployed.
+// deployedRecords returns the number of deployed records of a zone.
 func (m *manager) deployedRecords(zone string) (n int) {
 	m.T.Helper()
 	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
@@ -134,9 +134,9 @@ func (m *manager) deployedRecords(zone string) (n int) {
 	return n
 }
 
-// TestSelectionLeavesOthersAlone checks that the deployment of a selected record does not deploy another user's data at a former name of
+// TestSelectionExcludesForeignData checks that the deployment of a selected record does not deploy another user's data at a former name of
 // the record.
-func TestSelectionLeavesOthersAlone(t *testing.T) {
+func TestSelectionExcludesForeignData(t *testing.T) {
 	m := startAlone(t)
 	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
 	mine := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
@@ -156,7 +156,7 @@ func TestSelectionLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestSelectionsOfAliases checks selections in which an alias replaces other data at a name, or the reverse. The new record alone deploys
+// TestSelectionsOfAliases checks selections with an alias that replaces other data at a name, or the reverse. The new record alone deploys
 // the complete name, so that no name has an alias beside other data. Data at a former name of the record is removed.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
@@ -173,7 +173,7 @@ func TestSelectionsOfAliases(t *testing.T) {
 	m.Want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
 	for _, selected := range []string{first, second, third} {
 		message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
-		if !strings.Contains(message, "2 records added, 2 removed") { // the SOA record, too
+		if !strings.Contains(message, "2 records added, 2 removed") { // with the SOA record
 			t.Errorf("the deployment of one record says %q", message)
 		}
 	}

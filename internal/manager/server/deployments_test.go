@@ -215,9 +215,9 @@ func TestLiveFaults(t *testing.T) {
 	apitest.Eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
-// TestPolicyNamesHaveRoom checks that a name of a response policy that is too long for one of its zones is refused, whether the name or the
-// zone is created first.
-func TestPolicyNamesHaveRoom(t *testing.T) {
+// TestLongPolicyNamesAreRefused checks that a name of a response policy that is too long for one of its zones is refused, whether the name
+// or the zone is created first.
+func TestLongPolicyNamesAreRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, _, _, _ := m.Basics()
 	policies := "/api/v2/configurations/" + configuration + "/responsePolicies"
@@ -319,7 +319,7 @@ func TestRolesMove(t *testing.T) {
 		}
 	}
 	m.Want(204, "DELETE", role, "")
-	apitest.Eventually(t, "nobody serves the zone", func() bool {
+	apitest.Eventually(t, "no server has the zone", func() bool {
 		records := 1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&records)
@@ -412,7 +412,7 @@ func TestRecordsOfDeployments(t *testing.T) {
 		var n int64
 		err := tx.QueryRow("SELECT count(*) FROM deployment_deleted").Scan(&n)
 		if n != 0 {
-			t.Errorf("%d records that are gone are kept for nobody", n)
+			t.Errorf("%d deleted records are kept although no server has them", n)
 		}
 		return err
 	}); err != nil {
@@ -444,9 +444,9 @@ func TestSelectionsStayInTheirView(t *testing.T) {
 	}
 	m.Refused(400, "NoAssignedDnsDeploymentRoles", "wire.example", "POST", "/api/v2/deployments", selective(lost, ""))
 	if message := m.deploymentIs(m.ID("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
-		t.Errorf("what nobody answers for is left with %q", message)
+		t.Errorf("a zone without a server is skipped with %q", message)
 	}
-	const changed = "1 of them changed: 2 records added, 1 removed" // the SOA record, too
+	const changed = "1 of them changed: 2 records added, 1 removed" // with the SOA record
 	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, changed) {
 
 		t.Errorf("a selective deployment of one record says %q", message)

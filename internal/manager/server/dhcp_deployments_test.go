@@ -223,7 +223,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 		t.Helper()
 		apitest.Eventually(t, what, func() bool {
 			before := p.revision
-			if n := p.fetch(); p.revision != before { // a stream without changes has a header, too
+			if n := p.fetch(); p.revision != before { // a stream without changes also has a header
 				size += n
 			}
 			return has()

@@ -91,7 +91,7 @@ func (m *manager) newExplainPlan(seed uint64, size int) *explainPlan {
 	point, key := m.create("buoy")
 	agenttest.Start(m.T, m.RegistrationEndpoint(), key)
 	path := "/user/api/v1/fleetInstances/" + point
-	listen := "127.0.0.1:" + strconv.Itoa(int(freeport.For(m.T).Port()))
+	listen := "127.0.0.1:" + strconv.Itoa(int(freeport.Reserve(m.T).Port()))
 	apitest.Eventually(m.T, "the service point has enrolled", func() bool { return m.Want(200, "GET", path, "").Text("nodes.0.id") != "" })
 	m.Want(202, "POST", path+"/applications", `{"name":"dhcp-service","configuration":{"listen":["`+listen+`"],"rate":{"perClient":100000}}}`)
 	server := m.ID(at+"/servers", `{"type":"Server","name":"dhcp1","profile":"PORTOLAN_SERVICE_POINT","servicePoint":"`+point+

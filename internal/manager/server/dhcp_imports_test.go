@@ -116,7 +116,7 @@ func TestImportedLeasesExpire(t *testing.T) {
 	p := m.dhcpServer()
 	at := "/api/v2/networks/" + p.network
 	m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.199"}`)
-	soon := m.Store.Now().Add(2 * time.Second).Unix()
+	soon := m.Store.Now().Add(8 * time.Second).Unix()
 	lease := fmt.Sprintf("10.0.0.101,00:00:5e:00:53:01,,3600,%d,1,0,0,,0,,0\n", soon)
 	if one, log := p.importLeases(kea4Head + lease); one.Text("created") != "1" {
 		t.Fatal(log)

@@ -119,8 +119,8 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 	m.Verify()
 }
 
-// TestOtherServersAreEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
-func TestOtherServersAreEvents(t *testing.T) {
+// TestUnknownServersRaiseEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
+func TestUnknownServersRaiseEvents(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.observe(configuration, "dhcp1")

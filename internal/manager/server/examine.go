@@ -126,7 +126,7 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 		}
 		all = append(all, f)
 	}
-	return all, dirlock.Held(dir)
+	return all, dirlock.IsHeld(dir)
 }
 
 // writable tries to create a file in a directory.
@@ -171,7 +171,7 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	if o.Database == "" {
 		return all
 	}
-	ahead, err := s.Ahead(ctx)
+	ahead, err := s.ClockOffset(ctx)
 	clock := Finding{What: "database clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
 	if err != nil || ahead.Abs() > time.Second {
 		clock.Do = "synchronize both machines with the same time servers (chronyc sources)"

@@ -18,15 +18,15 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestStrangersAtTheDoor checks that connections without a certificate to the check-in listener do not block service points, however many a
-// client opens. Connections of service points are not counted.
-func TestStrangersAtTheDoor(t *testing.T) {
+// TestConnectionsWithoutCertificateAreLimited checks that connections without a certificate to the check-in listener do not block service
+// points, however many a client opens. Connections of service points are not counted.
+func TestConnectionsWithoutCertificateAreLimited(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
 	one := m.machine("quay", created.Text("registrationKey"))
 	held := m.strangers.Open()
 	one.report(0, nil)
-	apitest.Eventually(t, "a service point is no stranger", func() bool { return m.strangers.Open() <= held })
+	apitest.Eventually(t, "the service point is not counted as a stranger", func() bool { return m.strangers.Open() <= held })
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}, Timeout: 5 * time.Second}
 	const many = 600
 	for i := range many {

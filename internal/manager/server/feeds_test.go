@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFeedsSayTheirLength checks that a feed without a length is refused: nothing would reveal that it was cut off.
-func TestFeedsSayTheirLength(t *testing.T) {
+// TestFeedsRequireLength checks that a feed without a length is refused: nothing would reveal that it was cut off.
+func TestFeedsRequireLength(t *testing.T) {
 	for head, want := range map[string]string{
 		"HTTP/1.0 200 OK\r\n\r\n":                                         "does not say how long",
 		"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n":                    "does not say how long",

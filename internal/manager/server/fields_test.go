@@ -36,8 +36,8 @@ type declaredField struct {
 	goField string
 }
 
-// TestFieldsAreRead checks that each writable field is read by some code of the manager or of the service point, or that code that names it
-// refuses its setting. docs/status.md lists the others: they are stored and shown, and have no effect. A field is listed under the first
+// TestFieldsAreRead checks that code of the manager or of the service point reads each writable field, or refuses its
+// setting. docs/status.md lists the others: they are stored and shown, and have no effect. A field is listed under the first
 // type that has it.
 func TestFieldsAreRead(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |

@@ -73,7 +73,7 @@ func (m *Manager) seesServicePoint(ctx context.Context, p authz.Principal, calle
 			return nil
 		}
 	}
-	return fleet.Unknown(id)
+	return fleet.UnknownProblem(id)
 }
 
 // figureSampler measures the figures of a manager.
@@ -137,7 +137,7 @@ func (m *Manager) keepFigures(ctx context.Context) {
 		}
 		shared := true
 		if m.options.FiguresURL != nil {
-			held, err := lease.Take(ctx)
+			held, err := lease.Acquire(ctx)
 			if shared = held; err != nil {
 				m.figureFault(ctx, err)
 			}
@@ -217,7 +217,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// stored returns the samples of what the tables of the database have counted.
+// stored returns samples of the counts in the tables of the database.
 func (s *figureSampler) stored(tx *store.Tx, now time.Time) (all []figures.Sample, err error) {
 	add := func(metric, object, by string, value float64) {
 		all = append(all, figures.Sample{Metric: metric, Object: object, By: by, Value: value})

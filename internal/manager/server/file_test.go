@@ -39,7 +39,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("it has %d bytes, %s", len(r.Body), r.Header)
 	}
 	if r := m.Want(200, "GET", file, ""); r.Text("name") != "pxe.0" {
-		t.Errorf("what is said of it: %s", r.Body)
+		t.Errorf("the description of the file: %s", r.Body)
 	}
 	// A field for each part, as older clients have it; a PUT with other content, and one without.
 	body, kind = apitest.Form(map[string]string{"type": "TFTPFile", "name": "second", "version": "2"}, "two")

@@ -84,7 +84,7 @@ func TestServicePointRenewsAnExpiredCertificate(t *testing.T) {
 	began = c.now()
 	m.service(options)
 	apitest.Eventually(t, "CONNECTED again", connected)
-	apitest.Eventually(t, "it has let go of the one that has expired", func() bool { return identityOf(t, state)["previous"] == nil })
+	apitest.Eventually(t, "it has removed the expired certificate", func() bool { return identityOf(t, state)["previous"] == nil })
 	after := identityOf(t, state)
 	if after["certificate"] == before["certificate"] || after["key"] == before["key"] || after["id"] != before["id"] {
 		t.Errorf("behind the end of its certificate it has %v, and had %v", after, before)

@@ -72,7 +72,7 @@ func TestCopiedStateDirectory(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		m.Fleet.Begins(time.Now().Add(-time.Hour))
+		m.Fleet.SetStart(time.Now().Add(-time.Hour))
 		for range 2 {
 			if status, answer := first.ask(checkin.Request{Process: &checkin.Process{ID: "2", Address: "192.0.2.2"}}); status != 200 {
 				t.Errorf("%d nodes, without a report: %d %v", nodes, status, answer)

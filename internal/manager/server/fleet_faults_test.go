@@ -55,9 +55,9 @@ func reportOf(conditions ...string) *checkin.Report {
 	return &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: append([]string{}, conditions...)}
 }
 
-// TestRenewalThatTheDatabaseLost checks that a database from before a renewal still accepts the certificate, because a later one was not
+// TestRenewalAfterRestoredDatabase checks that a database from before a renewal still accepts the certificate, because a later one was not
 // used.
-func TestRenewalThatTheDatabaseLost(t *testing.T) {
+func TestRenewalAfterRestoredDatabase(t *testing.T) {
 	m := startAlone(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
@@ -187,7 +187,7 @@ func TestSilence(t *testing.T) {
 	if i := m.instance(id); i.Text("connectionStatus") != "CONNECTED" || i.Get("errorConditions.0") != nil {
 		t.Errorf("back again it is %s", i.Body)
 	}
-	// What a wrong clock wrote does not make it connected for years.
+	// A time in the future, written by a wrong clock, does not keep it connected for years.
 	m.onTables(fmt.Sprintf("UPDATE presence SET last_seen = %d", time.Now().Add(9000*time.Hour).UnixMilli()))
 	write()
 	m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate)
@@ -204,9 +204,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestCreationAgain checks that a repeated creation with the same Idempotency-Key returns the same registration key, until the key was
+// TestRepeatedCreation checks that a repeated creation with the same Idempotency-Key returns the same registration key, until the key was
 // used.
-func TestCreationAgain(t *testing.T) {
+func TestRepeatedCreation(t *testing.T) {
 	m := startAlone(t)
 	const path = "/api/v1/fleetInstanceMinimumConfig"
 	body := `{"name":"one","description":"d"}`
@@ -245,7 +245,7 @@ func TestRefusedReportGetsItsState(t *testing.T) {
 	}
 }
 
-// service starts a service point with these options, beside what every test's has.
+// service starts a service point with these options and those that all tests share.
 func (m *manager) service(o servicepoint.Options) (a *servicepoint.Agent, stop func()) {
 	m.T.Helper()
 	o.Targets = servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}
@@ -283,14 +283,14 @@ func identityOf(t *testing.T, state string) (id map[string]any) {
 	return id
 }
 
-// TestForgottenServicePointComesBack checks that a service point that the manager does not know continues to check in. A backup that was
+// TestUnknownServicePointContinues checks that a service point that the manager does not know continues to check in. A backup that was
 // restored by mistake does not end the fleet.
-func TestForgottenServicePointComesBack(t *testing.T) {
+func TestUnknownServicePointContinues(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
 	// The port of its diagnostics is taken at first; all else works.
-	taken, err := net.Listen("tcp", freeport.For(t).String()) // which nobody gets by chance once it is free
+	taken, err := net.Listen("tcp", freeport.Reserve(t).String()) // no other process gets this port by chance when it is free
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 	apitest.Eventually(t, "REGISTERED again", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) && connected() })
 	stop()
 
-	// Without any option it is what it was; with another key it enrols anew.
+	// Without options it keeps its identity; with another key it enrols again.
 	_, stop = m.service(servicepoint.Options{State: state, DiagnosticsListen: options.DiagnosticsListen})
 	apitest.Eventually(t, "REGISTERED after a restart", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
 	if got := identityOf(t, state); got["variant"] != checkin.V4 || got["id"] != id {
@@ -403,7 +403,7 @@ func TestApplicationStates(t *testing.T) {
 	held := make(chan map[string]any, 1)
 	began := time.Now()
 	go func() {
-		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20, Sequence: 1, Digest: "1"}, certificate)
+		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 30, Sequence: 1, Digest: "1"}, certificate)
 		held <- a
 	}()
 	application := m.Want(202, "POST", path, probe, "Idempotency-Key: k").Text("id")
@@ -412,7 +412,7 @@ func TestApplicationStates(t *testing.T) {
 	}
 	m.Refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, strings.Replace(probe, "0.0.1", "0.0.2", 1), "Idempotency-Key: k")
 	state := fmt.Sprint((<-held)["state"])
-	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) > 10*time.Second {
+	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) >= checkin.Interval {
 		t.Errorf("after %v the service point is to run %s", time.Since(began), state)
 	}
 	is := func(want string) {
@@ -439,7 +439,7 @@ func TestApplicationStates(t *testing.T) {
 	is(`"status":"DEPLOYING"`)
 	report(desired(), desired(), as("UNHEALTHY", "it smokes"))
 	is(`"status":"UNHEALTHY"`)
-	// A service point in an older release has an older one: that is what it has, and it is not to miss another one.
+	// A service point with an older release runs an older version of the application, and lacks no update.
 	has = "0.9.0"
 	before := desired()
 	report(before, before, as("HEALTHY"))
@@ -458,7 +458,7 @@ func TestApplicationStates(t *testing.T) {
 	m.Want(202, "PATCH", path+"/"+application, `{"targetVersion":"0.9.0"}`)
 	report(desired(), desired(), as("HEALTHY"))
 	if strings.Contains(string(m.instance(id).Body), "targetVersion") {
-		t.Errorf("an update that was taken back is there: %s", m.instance(id).Body)
+		t.Errorf("a cancelled update is present: %s", m.instance(id).Body)
 	}
 	m.Refused(400, "MissingRequiredField", "none of", "PATCH", path+"/"+application, `{}`)
 	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFleetChangesStandInTheHistory checks that the history contains the user of each change of the fleet, and the values before and after
+// TestFleetChangesAreInTheHistory checks that the history contains the user of each change of the fleet, and the values before and after
 // it. Such a change cannot be undone.
-func TestFleetChangesStandInTheHistory(t *testing.T) {
+func TestFleetChangesAreInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	last := func() reply {
 		id := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").Text("data.0.id")
@@ -85,9 +85,9 @@ func TestReadOnlySessionOfTheFleet(t *testing.T) {
 	}
 }
 
-// TestHistoryOfWhatIsGone checks that the history of a deleted resource is shown at its former path to users who see the complete history,
-// and only to them.
-func TestHistoryOfWhatIsGone(t *testing.T) {
+// TestHistoryOfDeletedResources checks that the history of a deleted resource is shown at its former path to users who see the complete
+// history, and only to them.
+func TestHistoryOfDeletedResources(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"gone"}`)

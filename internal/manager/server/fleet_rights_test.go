@@ -71,7 +71,7 @@ func TestRightsOnLabels(t *testing.T) {
 	m.refusedAs(as, 403, "AccessDenied", "FULL", "DELETE", fleetOf+"/"+north, "")
 	m.refusedAs(as, 403, "AccessDenied", "nodeCount", "PATCH", fleetOf+"/"+north, `{"nodeCount":8}`)
 	if r := m.Want(409, "PATCH", fleetOf+"/"+north, `{"name":"south-1"}`, as); strings.Contains(string(r.Body), south) {
-		t.Errorf("a name that is taken tells of what is hidden: %s", r.Body)
+		t.Errorf("the refusal of a used name reveals a hidden resource: %s", r.Body)
 	}
 	// By a group, and beside the right to see everything.
 	group := m.ID("/api/v2/groups", `{"name":"south"}`)

@@ -293,7 +293,7 @@ func (e enrolment) certificateOf(t *testing.T, answer map[string]any) *tls.Certi
 	return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: e.key}
 }
 
-func TestCheckInDoor(t *testing.T) {
+func TestCheckInListener(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	id, key := m.create("one")
@@ -491,7 +491,7 @@ func TestRestartOfBothEnds(t *testing.T) {
 
 // TestManagerRestartsUnderAnAgent checks that service points connect to a restarted manager without a restart of their own.
 func TestManagerRestartsUnderAnAgent(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	data := t.TempDir()
 	door := ownDoor(t)
 	options := Options{Programs: all.Programs(),

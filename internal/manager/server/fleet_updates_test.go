@@ -104,8 +104,8 @@ func TestLabelsAndFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOfWhatIsReported checks that filters find service points by the fields of their reports, and by the time of the report.
-func TestFiltersOfWhatIsReported(t *testing.T) {
+// TestFiltersOfReports checks that filters find service points by the fields of their reports, and by the time of the report.
+func TestFiltersOfReports(t *testing.T) {
 	m := startAlone(t)
 	m.create("never")
 	id, key := m.create("quay")
@@ -178,7 +178,7 @@ func TestUpdateStates(t *testing.T) {
 		state, _ := a["state"].(map[string]any)
 		update, ok := state["update"].(map[string]any)
 		if !ok {
-			t.Fatalf("there is no order in %v", a)
+			t.Fatalf("%v contains no order", a)
 		}
 		asked, ok := update["asked"].(float64)
 		if !ok {
@@ -210,7 +210,7 @@ func TestUpdateStates(t *testing.T) {
 	report("8", &checkin.UpdateReport{Update: again, Status: checkin.UpdateRunning}) // on trial
 	is("8", "8", "UPDATE_RUNNING")
 	if a := report("8", nil); strings.Contains(fmt.Sprint(a["state"]), "update") {
-		t.Errorf("the order goes on: %v", a)
+		t.Errorf("the order is still sent: %v", a)
 	}
 	is("8", "", "OK")
 	m.Want(200, "PATCH", path, `{"targetVersion":"9"}`)
@@ -232,8 +232,8 @@ func TestUpdateStates(t *testing.T) {
 	}
 }
 
-// TestReleasesAtTheDoor checks that the check-in listener serves files of releases to service points only, and no other files.
-func TestReleasesAtTheDoor(t *testing.T) {
+// TestCheckInListenerServesReleases checks that the check-in listener serves files of releases to service points only, and no other files.
+func TestCheckInListenerServesReleases(t *testing.T) {
 	releases := filepath.Join(t.TempDir(), "releases")
 	publish(t, releases, "8")
 	if err := os.WriteFile(filepath.Join(releases, "secret"), []byte("secret"), 0o600); err != nil {

@@ -21,6 +21,7 @@ import (
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
+	"portolan/internal/testkit/snmpagent"
 )
 
 // databases are the databases of data directories, so that a manager that is started again finds its own.
@@ -57,10 +58,11 @@ func makeSchema(o store.Options) error {
 }
 
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
-func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
 func TestMain(m *testing.M) {
 	agenttest.Application()
+	snmpagent.Answer()
 	os.Exit(apitest.Run(m))
 }
 
@@ -81,20 +83,20 @@ func startAlone(t *testing.T) *manager {
 		t.Skip("one client, and one request after another")
 	}
 	if os.Getenv(apitest.OnPostgres) != "" && os.Getenv(apitest.AllTests) == "" {
-		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
+		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
 	}
 	return startManager(t)
 }
 
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	o := Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second,
 		Hurry: 10, FigureBytes: -1}
 	var err error
-	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // where nobody listens
+	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // a closed port
 		t.Fatal(err)
 	}
 	for _, f := range change {

@@ -100,8 +100,8 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 	}
 }
 
-// TestHiddenAndMissingAddressesAnswerAlike gives one answer for an address that is used, one that is free, and one outside of networks.
-func TestHiddenAndMissingAddressesAnswerAlike(t *testing.T) {
+// TestHiddenAddressesEqualMissing gives one answer for an address that is used, one that is free, and one outside of networks.
+func TestHiddenAddressesEqualMissing(t *testing.T) {
 	m := startAlone(t)
 	_, _, zone, _, network := m.Basics()
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
@@ -139,8 +139,8 @@ func TestReservationsAreNotBypassed(t *testing.T) {
 	m.Verify()
 }
 
-// TestRefusalsNameNothingHidden changes a network and a zone around what is hidden there: a refusal tells neither names nor numbers.
-func TestRefusalsNameNothingHidden(t *testing.T) {
+// TestRefusalsOmitHiddenResources changes a network and a zone around what is hidden there: a refusal tells neither names nor numbers.
+func TestRefusalsOmitHiddenResources(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"seen"}`)
@@ -177,8 +177,8 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 	}
 }
 
-// TestOrdersTellNothingHidden orders by the name of a hidden resource, which is ordered as null.
-func TestOrdersTellNothingHidden(t *testing.T) {
+// TestSortingByHiddenNames orders by the name of a hidden resource, which is ordered as null.
+func TestSortingByHiddenNames(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	device := func(name string) string {
@@ -235,8 +235,8 @@ func TestClientsOfReservationsAreProtected(t *testing.T) {
 	m.Verify()
 }
 
-// TestRightsDoNotShakeOffApprovals gives and takes rights by privilege: who has to ask for changes does not let itself make them.
-func TestRightsDoNotShakeOffApprovals(t *testing.T) {
+// TestGrantsKeepApprovals gives and takes rights by privilege: who has to ask for changes does not let itself make them.
+func TestGrantsKeepApprovals(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
 	carol, asCarol := m.User("carol", "DELETE_ACCESS_RIGHTS")
@@ -253,8 +253,8 @@ func TestRightsDoNotShakeOffApprovals(t *testing.T) {
 		`{"userScope":{"id":`+cora+`},"resource":{"id":`+zone+`},"defaultAccessLevel":"FULL"}`, asCora)
 }
 
-// TestDryRunsCountWhatIsSeen tries the deletion of a hardware address that hidden addresses refer to: they are not counted.
-func TestDryRunsCountWhatIsSeen(t *testing.T) {
+// TestDryRunsOmitHiddenAddresses tries the deletion of a hardware address that hidden addresses refer to: they are not counted.
+func TestDryRunsOmitHiddenAddresses(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	address := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",
@@ -284,8 +284,8 @@ func TestTasksAreBounded(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "1000 tasks", "POST", "/api/v2/users/"+nan+"/tasks", one, asNan)
 }
 
-// TestRenamingAHostIsAskedFor renames a host that an alias leads to: it is asked for as any other change of the host.
-func TestRenamingAHostIsAskedFor(t *testing.T) {
+// TestRenamingAHostNeedsApproval renames a host that an alias leads to: it is asked for as any other change of the host.
+func TestRenamingAHostNeedsApproval(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, network := m.Basics()
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)

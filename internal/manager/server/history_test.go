@@ -16,9 +16,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestHistoryTellsWho checks that the history records the user, the credential, the address and the program of each change, and that
+// TestHistoryRecordsAuthors checks that the history records the user, the credential, the address and the program of each change, and that
 // filters find changes by each of them.
-func TestHistoryTellsWho(t *testing.T) {
+func TestHistoryRecordsAuthors(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(201, "POST", "/api/v2/configurations", `{"name":"by token"}`, "User-Agent: terraform/1.9 (x\x80y)",
 		"x-bcn-change-control-comment: ticket 7")
@@ -51,9 +51,9 @@ func TestHistoryTellsWho(t *testing.T) {
 	}
 }
 
-// TestHistoryGoesElsewhere checks that signed heads and transactions are sent to another system, each transaction once while there are no
+// TestHistoryIsForwarded checks that signed heads and transactions are sent to another system, each transaction once while there are no
 // errors.
-func TestHistoryGoesElsewhere(t *testing.T) {
+func TestHistoryIsForwarded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
-	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
+	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for transactions of other databases
 		select {
 		case text := <-messages:
 			if !strings.HasPrefix(text, "<109>1 20") {
@@ -159,7 +159,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if faults := compare(); len(faults) == 0 {
-		t.Error("nobody sees that the history was changed and chained anew")
+		t.Error("a changed history with a recomputed chain is not detected")
 	}
 	apitest.Eventually(t, "the figures say that this is not signed", func() bool {
 		return figure("portolan_history_failures_total ") && !figure("portolan_history_failures_total 0\n")

@@ -73,9 +73,9 @@ func (m *manager) operations() (all []operation) {
 // open are the operations without credentials: sign-ins start with them.
 var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
 
-// TestNothingWithoutCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign and
-// unsuitable credentials. Each call is refused.
-func TestNothingWithoutCredentials(t *testing.T) {
+// TestOperationsRequireCredentials calls every operation without credentials, and with forged, truncated, expired, revoked, ended, foreign
+// and unsuitable credentials. Each call is refused.
+func TestOperationsRequireCredentials(t *testing.T) {
 	apitest.Slow(t)
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
@@ -127,7 +127,7 @@ func TestNothingWithoutCredentials(t *testing.T) {
 		"revoked": "Authorization: Bearer " + revoked,
 		"cut off": "Authorization: Bearer " + m.Token[:len(m.Token)-1], "longer": "Authorization: Bearer " + m.Token + "x",
 		"another scheme": "Authorization: Digest " + m.Token, "a token as a password": apitest.BasicAuth("admin", m.Token),
-		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
+		"an ended session": basic + ended, "the session of another user": basic + crossed,
 		"the secret of a key set": "Authorization: Bearer " + secret,
 		"a key set":               apitest.BasicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
 		"the number of a user": "Authorization: Bearer " + other,
@@ -179,9 +179,9 @@ func (m *manager) allNames() map[string]bool {
 	return all
 }
 
-// TestNothingWithoutRights checks that a user without any right sees and changes nothing by any operation. No error reveals which resources
-// exist, nor their names.
-func TestNothingWithoutRights(t *testing.T) {
+// TestOperationsRequireRights checks that a user without any right sees and changes nothing by any operation. No error reveals which
+// resources exist, nor their names.
+func TestOperationsRequireRights(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	comes := m.allNames()
@@ -230,12 +230,12 @@ func TestNothingWithoutRights(t *testing.T) {
 
 // public are the routes without credentials, each with its reason. All others are described, and covered by the tests above.
 var public = map[string]string{
-	"/healthz": "whether it is alive", "/readyz": "whether its database answers", "/metrics": "figures, without names",
-	"/api/openapi.json": "how it is asked", "/api/docs": "the same for people", "/api/docs/": "the same for people",
-	"/{$}": "the console's page, in which is nothing", "/ui/": "the console's page and programs", "/": "that there is nothing",
-	"/sign-in/providers": "by whom people may sign in", "/sign-in/{id}": "the way to one of those", "/sign-in/{id}/callback": "the way back",
-	"/saml/metadata": "who the manager is for identity providers", "/saml/consume": "what they send", "/saml/logout": "the same, at the end",
-	"/sign-out": "where its browser goes on to, for who has a session",
+	"/healthz": "liveness", "/readyz": "readiness of the database", "/metrics": "figures without names",
+	"/api/openapi.json": "the description of the API", "/api/docs": "the same as a page", "/api/docs/": "the same as a page",
+	"/{$}": "the console's page, which contains no data", "/ui/": "the console's page and programs", "/": "not found",
+	"/sign-in/providers": "the identity providers", "/sign-in/{id}": "the redirect to a provider", "/sign-in/{id}/callback": "the redirect back",
+	"/saml/metadata": "the manager's description for identity providers", "/saml/consume": "their assertions", "/saml/logout": "their sign-outs",
+	"/sign-out": "the next page of a browser with a session",
 }
 
 // TestPublicRoutes lists the routes that no document describes. They show no names to clients without credentials, and a new one must be
@@ -254,7 +254,7 @@ func TestPublicRoutes(t *testing.T) {
 	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
 	authenticators := m.Want(200, "GET", "/api/v2/authenticators?fields=id,name", "")
 	for _, one := range authenticators.Get("data").([]any) {
-		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // whoever signs in chooses among them
+		delete(made, fmt.Sprint(one.(map[string]any)["name"])) // the sign-in page lists them
 	}
 	met := 0
 	for _, route := range m.routes {
@@ -262,7 +262,7 @@ func TestPublicRoutes(t *testing.T) {
 			continue
 		}
 		if _, ok := public[route]; !ok {
-			t.Errorf("%s is in no document, and not known to be for everybody", route)
+			t.Errorf("%s is neither documented nor listed as public", route)
 			continue
 		}
 		met++
@@ -296,8 +296,9 @@ func TestPublicRoutes(t *testing.T) {
 var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
 	"/": "that there is nothing"}
 
-// TestDoorRoutes checks that each route of the check-in listener requires the certificate of a service point, except for the listed ones.
-func TestDoorRoutes(t *testing.T) {
+// TestCheckInRoutesRequireCertificate checks that each route of the check-in listener requires the certificate of a service point, except
+// for the listed ones.
+func TestCheckInRoutesRequireCertificate(t *testing.T) {
 	m := startAlone(t)
 	met := 0
 	for _, route := range m.doorRoutes {

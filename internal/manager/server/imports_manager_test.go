@@ -16,9 +16,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestImportOfWhatIsThere checks that an export of a collection, as CSV and as JSON, can be imported again without any change. A changed
+// TestExportsCanBeImported checks that an export of a collection, as CSV and as JSON, can be imported again without any change. A changed
 // cell changes its field, and nothing else.
-func TestImportOfWhatIsThere(t *testing.T) {
+func TestExportsCanBeImported(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
 	m := startManager(t)
@@ -65,9 +65,9 @@ func TestImportOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestImportGoesOn checks that an import continues after a restart of the manager, and applies each row once. A cancelled import stops.
-func TestImportGoesOn(t *testing.T) {
-	apitest.Beside(t)
+// TestImportResumes checks that an import continues after a restart of the manager, and applies each row once. A cancelled import stops.
+func TestImportResumes(t *testing.T) {
+	apitest.RunParallel(t)
 	data := t.TempDir()
 	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: adminPassword, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}

@@ -62,7 +62,7 @@ func TestLaterOperationsAreServed(t *testing.T) {
 		says = strings.TrimSuffix(says, ".") + ", and not: " + strings.Join(missing, ", ") + "."
 	}
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
-		t.Errorf("%s docs/status.md does not say so (%v)", says, err)
+		t.Errorf("%s docs/status.md differs (%v)", says, err)
 	}
 }
 
@@ -155,8 +155,8 @@ func TestLaterFields(t *testing.T) {
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(published.LaterTypes())) {
 		typ, ok := a.Type(name)
-		if !ok && name != "AddressManager" { // the root, which is no resource
-			t.Errorf("there is no type %s", name)
+		if !ok && name != "AddressManager" { // the root is not a resource
+			t.Errorf("the type %s does not exist", name)
 		}
 		for _, field := range slices.Sorted(maps.Keys(published.LaterTypes()[name].Fields)) {
 			if total++; ok && typ.ByName[field] == nil {
@@ -168,12 +168,12 @@ func TestLaterFields(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/status.md")
 	says := fmt.Sprintf("Of the %d fields of release 9.6 %d are there, and not: %s.", total, total-len(missing), strings.Join(missing, ", "))
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
-		t.Errorf("%s docs/status.md does not say so (%v)", says, err)
+		t.Errorf("%s docs/status.md differs (%v)", says, err)
 	}
 }
 
-// TestFiltersSeeWhatComesDown compares filters by effective settings with the result of GET, for random settings in a tree of blocks.
-func TestFiltersSeeWhatComesDown(t *testing.T) {
+// TestFiltersOfInheritedSettings compares filters by effective settings with the result of GET, for random settings in a tree of blocks.
+func TestFiltersOfInheritedSettings(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"tree"}`)
@@ -304,9 +304,9 @@ func TestTemplateItemsInBody(t *testing.T) {
 	m.Verify()
 }
 
-// TestOtherNotationsAreTheSame checks that a value in another notation equals the stored one: hardware addresses, DUIDs and names, in
+// TestEqualNotations checks that a value in another notation equals the stored one: hardware addresses, DUIDs and names, in
 // documents, in tables and in filters.
-func TestOtherNotationsAreTheSame(t *testing.T) {
+func TestEqualNotations(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, _, _ := m.Basics()
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
@@ -397,7 +397,7 @@ func TestRestrictedRangesInBody(t *testing.T) {
 	if got := ranges("/api/v2/views/" + second); !slices.Equal(got, []string{network}) {
 		t.Errorf("a new view has %s", got)
 	}
-	// Who does not see a block leaves it where it is.
+	// A user who does not see a restricted range does not remove it.
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+view+`},"defaultAccessLevel":"FULL"}`)
 	as := apitest.BasicAuth("bob", "a-long-password")

@@ -29,7 +29,7 @@ const (
 // fair limits the connections of a listener fairly between client networks. Trusted proxies are exempt, because they carry many clients.
 func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listener {
 	most = min(most, max(fairlisten.Descriptors()/4, 16))
-	shared := m.trusted
+	shared := m.isTrustedProxy
 	if len(m.options.TrustProxy) == 0 {
 		shared = nil
 	}

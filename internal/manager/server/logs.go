@@ -32,7 +32,7 @@ func (m *Manager) openOwnLog() {
 		plain.Warn("manager log file not opened", "file", path, "error", err)
 		return
 	}
-	m.ownLog, o.Log = j, slog.New(journal.Both(plain.Handler(), slog.NewJSONHandler(j, &slog.HandlerOptions{Level: lowest})))
+	m.ownLog, o.Log = j, slog.New(journal.Tee(plain.Handler(), slog.NewJSONHandler(j, &slog.HandlerOptions{Level: lowest})))
 	m.log = m.logOf(&m.levels.manager)
 	m.chain.Log = m.log
 }

@@ -17,7 +17,7 @@ func TestLogs(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "access.log")
 	m := startManager(t, func(o *Options) { o.AccessLog = journal })
 	m.options.Log.Error("the quay is full", "ships", 12)
-	m.options.Log.Warn("nobody asked for this")
+	m.options.Log.Warn("a record that is not requested")
 	list := m.Want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")
 	if list.Count() != 3 || list.Text("data.0.name") != "access.log" || list.Text("data.1.name") != "audit.log" ||
 		list.Text("data.2.name") != "manager.log" {
@@ -68,11 +68,11 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := m.Want(200, "GET", "/api/v2/logs", "", "Authorization: Bearer "+analyst); r.Count() != 0 {
-		t.Errorf("somebody else sees %s", r.Body)
+		t.Errorf("another user sees %s", r.Body)
 	}
 	for _, path := range []string{self, "/api/v2/" + self[strings.LastIndex(self, "/")+1:]} {
 		if r := m.Do("GET", path, "", "Authorization: Bearer "+analyst); r.StatusCode != 403 && r.StatusCode != 404 {
-			t.Errorf("somebody else is answered %d %s", r.StatusCode, r.Body)
+			t.Errorf("another user gets %d %s", r.StatusCode, r.Body)
 		}
 	}
 	// A user sees them by a right of its own, and by no other.

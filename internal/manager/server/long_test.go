@@ -27,7 +27,7 @@ func onlyLong(t *testing.T) {
 	}
 }
 
-// sized is how many of something a test makes: a fifth on PostgreSQL, where each costs round trips.
+// sized returns the number of resources that a test creates: a fifth on PostgreSQL, where each costs round trips.
 func sized(n int) int {
 	if os.Getenv(apitest.OnPostgres) != "" {
 		return n / 5
@@ -35,7 +35,7 @@ func sized(n int) int {
 	return n
 }
 
-// large imports networks, each a /24 with so many addresses, into the configuration main.
+// large imports /24 networks with the given number of addresses each into the configuration main.
 func (m *manager) large(networks, addresses int) {
 	m.T.Helper()
 	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").Text("data.0.id")+"/blocks",
@@ -183,8 +183,8 @@ func TestLongFeed(t *testing.T) {
 	after, last := store.Position{}, m.LastTransaction()
 	for behind := ""; behind != last; {
 		entries, err := m.Store.Feed(t.Context(), after, 100)
-		if err == nil && len(entries) == 0 { // on PostgreSQL it waits for what others do in the same server
-			err = m.Store.Settled(t.Context())
+		if err == nil && len(entries) == 0 { // on PostgreSQL it waits for other transactions of the server
+			err = m.Store.AwaitFeed(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 	}
 	point := serverconfig.FieldsOf(o).ServicePoint
 	if point == "" {
-		return at, problem.Conflict("ServerNotConnected", "server %s is not linked to a service point", problem.About(server.ID, server.Name))
+		return at, problem.Conflict("ServerNotConnected", "server %s is not linked to a service point", problem.Describe(server.ID, server.Name))
 	}
 	applications, err := m.Fleet.Applications(ctx, point)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 		}
 	}
 	return at, problem.Conflict("ServerNotConnected", "the service point of server %s runs no name server application that listens over UDP: "+
-		"deploy dns-authoritative-service to it", problem.About(server.ID, server.Name))
+		"deploy dns-authoritative-service to it", problem.Describe(server.ID, server.Name))
 }
 
 // primaryAddress returns an address of a service point of the same family as the unspecified address that it listens at.

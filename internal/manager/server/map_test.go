@@ -136,7 +136,7 @@ func TestSpaceMap(t *testing.T) {
 	r := m.Want(200, "GET", "/api/v2/blocks/"+odd+"/map", "")
 	if r.Text("prefix") != "172.16.0.0/25" || r.Text("cells") != "128" || r.Text("map") != strings.Repeat(".", 16)+strings.Repeat("A", 84)+
 		strings.Repeat(".", 28) {
-		t.Errorf("a block that is no prefix: %s", r.Body)
+		t.Errorf("a block that is not a prefix: %s", r.Body)
 	}
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	lan := m.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8:ffff:ffff::/64"}`)

@@ -20,11 +20,12 @@ const memoryLimit = 384 << 20
 const memoryOfServicePoint = 40 << 10
 
 // Allocation between two runs of the garbage collector, in percent of the live heap. The heap of a manager is small and its garbage large.
-// While the heap is large, there are about maxGarbage bytes of garbage, not counting stacks, and at least minPercent. The same holds for
+// While the heap is large, there are about maxGarbage bytes of garbage, not counting stacks, and at least minPercent. manyPercent is for
 // very many connected service points, which then make up the heap.
 const (
 	collectPercent = 400
-	minPercent     = 60
+	minPercent     = 40
+	manyPercent    = 60
 	maxGarbage     = 48 << 20
 	// manyPoints is the number of connections that count as very many, until there are fewer than half of it.
 	manyPoints = 1024
@@ -41,7 +42,7 @@ var collecting struct {
 // percentFor returns the allocation before the next run, in percent of a live heap of that size.
 func percentFor(live uint64, many bool) int {
 	if many {
-		return minPercent
+		return manyPercent
 	}
 	return int(min(max(maxGarbage*100/max(live, 1), minPercent), collectPercent))
 }

@@ -32,7 +32,7 @@ type metrics struct {
 	keys                                 *prometheus.CounterVec
 	updates                              *prometheus.CounterVec
 	copies, ended                        *prometheus.CounterVec
-	backups                              *prometheus.CounterVec
+	backups, discoveries                 *prometheus.CounterVec
 	notices                              *prometheus.CounterVec
 	// checkIns counts check-ins, enrolments enrolment attempts; changes and commits are durations.
 	checkIns, enrolments *prometheus.CounterVec
@@ -75,7 +75,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // rates need a series that starts at 0
 		m.backups.WithLabelValues(result)
 	}
-	registry.MustRegister(m.backups, m.notices)
+	m.discoveries = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_discovery_runs_total",
+		Help: "Runs of reconciliation policies, by result: done or failed."}, []string{"result"})
+	for _, result := range []string{"done", "failed"} {
+		m.discoveries.WithLabelValues(result)
+	}
+	registry.MustRegister(m.backups, m.notices, m.discoveries)
 	m.links = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_links_total",
 		Help: "Transactions that were chained."})
 	m.historyLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_sent_total",
@@ -138,6 +143,11 @@ func (m *metrics) historyFailed()    { m.historyFailures.Inc() }
 // backupEnded counts a backup.
 func (m *metrics) backupEnded(whole bool) {
 	m.backups.WithLabelValues(word(whole, "made", "failed")).Inc()
+}
+
+// discoveryEnded counts a run of a reconciliation policy.
+func (m *metrics) discoveryEnded(state string) {
+	m.discoveries.WithLabelValues(strings.ToLower(state)).Inc()
 }
 
 // backupUploaded counts an attempt to upload backups to another machine.

@@ -41,7 +41,7 @@ func (m *manager) asksFor(known map[string]bool, where, expression string) {
 	}
 }
 
-// TestAlertRules checks that alerts and the dashboard ask for metrics that exist. Each alert says what to do.
+// TestAlertRules checks that alerts and the dashboard ask for metrics that exist. Each alert states the remedy.
 func TestAlertRules(t *testing.T) {
 	m := startAlone(t)
 	known := m.known()

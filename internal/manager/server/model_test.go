@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyOrderOfChangesKeepsTheData checks random changes in random order: none causes a 500, a refused change changes nothing, and the
+// TestRandomChangesKeepInvariants checks random changes in random order: none causes a 500, a refused change changes nothing, and the
 // data keeps its invariants. Free space is the unused space, names follow zones, and references have targets.
-func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
+func TestRandomChangesKeepInvariants(t *testing.T) {
 	m := startManager(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -75,8 +75,7 @@ func (w *world) do(method, path, body string) {
 	}
 }
 
-// undo undoes one of the latest transactions, with or without a dry run, with or without force. Whatever of it is
-// refused changes nothing.
+// undo undoes one of the latest transactions, with or without a dry run, with or without force. A refused undo\nchanges nothing.
 func (w *world) undo() {
 	r := w.m.Do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")
 	n := w.number(5)

@@ -393,7 +393,7 @@ type names struct {
 	*naive
 	view string
 	top  *domain
-	host string // the record that aliases stand for
+	host string // the target of the aliases
 }
 
 func (n *names) zones() (list []*domain) {

@@ -236,7 +236,7 @@ func TestPlaceOfARemovedNode(t *testing.T) {
 		r.Text("nodes.1.connectionStatus") != "CONNECTED" {
 		t.Errorf("it is %s", r.Body)
 	}
-	// Where the first one goes, one is enough, and the other goes on.
+	// After the deletion of the first node the other one continues.
 	m.Want(204, "DELETE", path+"/nodes/"+id+"-node-1", "")
 	if status, answer := c.ask(checkin.Request{}); status != 200 {
 		t.Errorf("the only one gets %d %v", status, answer)

@@ -24,7 +24,7 @@ func TestOrganisation(t *testing.T) {
 		x.member, x.as = m.User("of-"+name, "VIEW_MY_ACCESS_RIGHTS")
 		m.Want(201, "POST", "/api/v2/groups/"+x.group+"/users", `{"id":`+x.member+`}`)
 		workflow := ""
-		if name == "labs" { // who ask for what they change
+		if name == "labs" { // their changes require approval
 			workflow = `,"workflowLevel":"RECOMMEND"`
 		}
 		m.Right(x.group, x.block, "FULL", workflow)
@@ -83,7 +83,7 @@ func TestOrganisation(t *testing.T) {
 		t.Errorf("the labs see %s", r.Body)
 	}
 
-	// Evening: the auditor sees who did what, by which credential, and changes nothing.
+	// Evening: the auditor sees the author and the credential of each change, and changes nothing.
 	r := m.Want(200, "GET", "/api/v2/transactions?limit=1000&orderBy=id", "", asAuditor)
 	found := map[string]bool{}
 	for _, row := range r.Get("data").([]any) {
@@ -104,7 +104,7 @@ func TestOrganisation(t *testing.T) {
 	}
 	m.Refused(403, "AccessDenied", "VIEW", "PATCH", "/api/v2/networks/"+networks["campus"], `{"name":"x"}`, asAuditor)
 
-	// And somebody leaves: what the account did stays, and it does nothing more.
+	// A member leaves: the changes of the locked account remain, and it cannot sign in.
 	m.Want(200, "PATCH", "/api/v2/users/"+teams["campus"].member, `{"accountLocked":true}`)
 	m.Want(401, "GET", "/api/v2/networks", "", teams["campus"].as)
 	m.Verify()

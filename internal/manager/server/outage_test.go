@@ -40,7 +40,7 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	s, err := m.readStatus(t.Context())
 	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
-		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is unreachable" }) {
+		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "The database is unreachable." }) {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
 	resume()
@@ -96,9 +96,9 @@ func TestDamagedPostgreSQL(t *testing.T) {
 	}
 }
 
-// TestDatabaseGoesAndComes checks an interruption of the database. Meanwhile the manager reports it and answers 503, never 500. Afterwards
+// TestDatabaseOutage checks an interruption of the database. Meanwhile the manager reports it and answers 503, never 500. Afterwards
 // it continues without a restart, and acknowledged changes exist.
-func TestDatabaseGoesAndComes(t *testing.T) {
+func TestDatabaseOutage(t *testing.T) {
 	apitest.Slow(t)
 	database := pgtest.New(t)
 	url := database.URL("postgres")

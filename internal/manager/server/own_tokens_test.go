@@ -35,7 +35,7 @@ func TestOwnTokens(t *testing.T) {
 	if r := m.Want(200, "GET", at, "", admin); r.Count() != 2 { // with that of the test
 		t.Errorf("an administrator sees %s", r.Body)
 	}
-	// By the cookie of a session, too; as a key set; for others by administrators alone.
+	// Also with the cookie of a session, and as a key set. Only administrators create tokens of other users.
 	cookie := m.atConsole(`{"username":"ada","password":"` + secret + `"}`)
 	set := m.Want(201, "POST", at, `{"name":"exchange","kind":"keyset","role":"administrator"}`, "Authorization:", cookie)
 	m.Want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+set.Text("clientId")+
@@ -68,19 +68,19 @@ func TestOwnTokens(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1", ""); !strings.Contains(r.Text("data.0.message"), `ada revoked the bearer token "ci"`) {
 		t.Errorf("the last event is %s", r.Body)
 	}
-	// A password that somebody else sets ends what the user, or who had its password, has made; one's own does not.
+	// A password set by an administrator revokes the tokens of the user; a password set by the user does not.
 	kept := "Authorization: Bearer " + m.Want(201, "POST", at, `{"name":"kept"}`, ada).Text("token")
 	who := m.Want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/users/"+who, `{"password":"another password"}`, ada)
 	m.Want(200, "GET", "/api/v2/networks", "", kept)
 	m.Want(200, "PATCH", "/api/v2/users/"+who, `{"password":"`+secret+`"}`)
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", kept)
-	// A user has so many, and no more.
+	// The number of tokens of a user is limited.
 	for range 100 {
 		m.Want(201, "POST", at, `{"name":"many"}`, ada)
 	}
 	m.Refused(409, "TooManyTokens", "ada", "POST", at, `{"name":"one more"}`, ada)
-	// Who must set a new password makes none.
+	// A user who must set a new password cannot create tokens.
 	m.Want(200, "PATCH", "/api/v2/users/"+m.Want(200, "GET", "/api/v2/users?"+filter("name:'bob'"), "").Text("data.0.id"), `{"passwordResetRequired":true}`)
 	m.Refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
 }
@@ -157,7 +157,7 @@ func TestScopesOfTokens(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"y"}`, both)
 	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", both)
 
-	// A link counts by what it leads from, from whichever end it is made.
+	// A link requires the scope of its source, also if it is created from its target.
 	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"id":`+address+`}]}`)
 	other := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.78","state":"STATIC"}`)
 	of := made(`["addresses","deployments"]`)
@@ -166,7 +166,7 @@ func TestScopesOfTokens(t *testing.T) {
 	m.Refused(403, "AccessDenied", "the scope resourceRecords", "DELETE", "/api/v2/addresses/"+address+"/resourceRecords/"+host, "", of)
 	m.Want(201, "POST", "/api/v2/addresses/"+other+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`, records)
 
-	// Who has a token may end it.
+	// The holder of a token may revoke it.
 	list := m.Want(200, "GET", "/api/v2/tokens", "", admin)
 	id := m.tokenID(list, `["fleet"]`)
 	m.Refused(403, "AccessDenied", "the scope address", "DELETE", "/api/v2/tokens/"+m.tokenID(list, `["address"]`), "", fleet)
@@ -193,9 +193,9 @@ func TestScopesOfTokens(t *testing.T) {
 	}
 }
 
-// TestTokensStandInTheHistory checks that the history and its chain contain the creation and revocation of tokens and key sets, with the
+// TestTokensAreInTheHistory checks that the history and its chain contain the creation and revocation of tokens and key sets, with the
 // user. They cannot be undone.
-func TestTokensStandInTheHistory(t *testing.T) {
+func TestTokensAreInTheHistory(t *testing.T) {
 	m := startAlone(t)
 	_, admin := m.session()
 	says := func(operation, description, comment string) string {

@@ -8,9 +8,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestResourcesLieWhereTheyMay checks that the parents of all resources are in the declared collections, because visibility is evaluated
+// TestParentsAreDeclared checks that the parents of all resources are in the declared collections, because visibility is evaluated
 // there.
-func TestResourcesLieWhereTheyMay(t *testing.T) {
+func TestParentsAreDeclared(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
@@ -21,7 +21,7 @@ func TestResourcesLieWhereTheyMay(t *testing.T) {
 				return err
 			}
 			if c := m.Address.Collection(collection); !slices.Contains(c.Parents, above) {
-				t.Errorf("%s lie in %s, and may lie in %s", collection, above, c.Parents)
+				t.Errorf("the parents of %s are in %s, declared are %s", collection, above, c.Parents)
 			}
 			return nil
 		}, "SELECT DISTINCT r.collection, p.collection FROM resource r JOIN resource p ON p.id = r.parent")

@@ -146,7 +146,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 		}
 		apitest.Eventually(t, "all wait", func() bool { return m.waiting() == many })
 		stacks := make([]byte, 1<<20)
-		apitest.Eventually(t, "nobody waits for them", func() bool {
+		apitest.Eventually(t, "no request waits for them", func() bool {
 			of := string(stacks[:runtime.Stack(stacks, true)])
 			return !strings.Contains(of, "fleet.(*Service).CheckIn") && strings.Count(of, "net/http.(*conn).serve") < many/2
 		})
@@ -179,7 +179,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 	for i, w := range all {
 		before := w.seen.Desired
 		if w.answer(200); w.seen.Desired != before+int64(1000+i) || w.seen.State.Generation != w.seen.Desired {
-			t.Errorf("service point %d is told of %d, and had %d", i, w.seen.Desired, before)
+			t.Errorf("service point %d gets generation %d, and had %d", i, w.seen.Desired, before)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestParkedConnections(t *testing.T) {
 	first.send("HTTP/1.1", "") // it has not seen what it is to run
 	first.answer(200)
 	waits := func(proto, behind string, headers ...string) *waiter {
-		apitest.Eventually(t, "nobody waits from before", func() bool { return m.waiting() == 0 }) // which may be counted until behind its answer
+		apitest.Eventually(t, "no earlier request waits", func() bool { return m.waiting() == 0 }) // one may be counted until after its answer
 		w := m.waiter(certificate)
 		w.seen = first.seen
 		w.send(proto, behind, headers...)
@@ -215,7 +215,7 @@ func TestParkedConnections(t *testing.T) {
 		rs := w.answer(200)
 		first.seen = w.seen
 		if rs.Close != c.ends || c.ends && !w.ends() {
-			t.Errorf("%+v: the connection goes on, or ends: %v", c, rs.Close)
+			t.Errorf("%+v: the connection ends: %v", c, rs.Close)
 		}
 		if i == 0 && rs.Header.Get("X-Request-Id") != "mine" {
 			t.Errorf("its name is %q", rs.Header.Get("X-Request-Id"))
@@ -259,7 +259,7 @@ func TestParkedConnections(t *testing.T) {
 	gone.answer(410)
 }
 
-// TestContentWaits checks that requests for content wait in the same way, and continue if there is no new content.
+// TestContentWaits checks that requests for content wait in the same way, and continue to wait without new content.
 func TestContentWaits(t *testing.T) {
 	apitest.Slow(t)
 	m := startPatient(t)
@@ -327,7 +327,7 @@ func TestCheckInsEndWithTheManager(t *testing.T) {
 		apitest.Eventually(t, "it waits", func() bool { return m.waiting() == 1 })
 	})
 	if rs := w.answer(200); !rs.Close || !w.ends() {
-		t.Error("the connection goes on")
+		t.Error("the connection is still open")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		query  url.Values
 		cookie func(string) string
 		grant  func(*authntest.Grant)
-		back   string // the provider that somebody comes back from
+		back   string // the provider that redirects the browser back
 	}
 	n := 0
 	try := func(a attempt) *http.Response {
@@ -117,7 +117,7 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		"for another program":      {claims: map[string]any{"aud": "others"}},
 		"another issuer's token":   {claims: map[string]any{"iss": "https://evil.example"}},
 		"an expired token":         {claims: map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}},
-		"signed by somebody else":  {key: stranger},
+		"signed with another key":  {key: stranger},
 		"refused there":            {query: url.Values{"code": {""}, "error": {"access_denied"}}},
 		"a code that is none":      {query: url.Values{"code": {"made up"}}},
 		"a stolen code":            {grant: func(g *authntest.Grant) { g.Challenge = "of another browser" }},

@@ -52,8 +52,8 @@ func TestGroups(t *testing.T) {
 	m.Verify()
 }
 
-// TestNotYet checks that settings that are not yet supported are refused with that reason.
-func TestNotYet(t *testing.T) {
+// TestUnsupportedSettingsAreRefused checks that settings that are not yet supported are refused with that reason.
+func TestUnsupportedSettingsAreRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	own := m.Want(200, "GET", "/api/v2/authenticators", "")

@@ -35,7 +35,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 		`{"name":"asset","displayName":"Asset","resourceType":"IPv4Address","dataType":"TEXT","indexed":true}`)
 	apitest.Eventually(m.T, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		for i := range 3000 { // transactions of which nobody asks for the changes
+		for i := range 3000 { // transactions whose changes are not requested
 			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
 				fmt.Sprintf(`{"operation":"X_%d","creationDateTime":"2020-01-01T00:%02d:%02dZ","credential":"token %d","remoteAddress":"192.0.2.%d"}`,
 					i, i/60%60, i%60, i, i%250)); err != nil {
@@ -45,7 +45,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 		if !tx.RoundTrips() {
 			return nil
 		}
-		// What autovacuum does now and then.
+		// The same as autovacuum.
 		var pages int64
 		if err := tx.QueryRow("SELECT sum(gin_clean_pending_list(c.oid)) FROM pg_class c WHERE c.relkind = 'i' AND c.relname LIKE 'search\\_%'").
 			Scan(&pages); err != nil {
@@ -115,6 +115,7 @@ func TestPlansOfQuestions(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	block, network, view, zone := m.askedOf()
+	m.vlans()
 	m.indexedTexts()
 	var mu sync.Mutex
 	var seen []store.Statement
@@ -132,6 +133,7 @@ func TestPlansOfQuestions(t *testing.T) {
 		"addresses?" + filter("macAddress.address:'00-00-5E-00-53-01'"),
 		"blocks?" + filter("location.code:'CH'"),
 		"networks?" + filter("location.code:'CH'"),
+		"vlans?" + filter("number:210"),
 		"addresses?" + filter("address:within('10.16.1.0/26')"),
 		"addresses?" + filter("name:'host-77'"),
 		"addresses?" + filter("name:in('host-77','host-78')"),
@@ -197,7 +199,7 @@ func TestPlansOfQuestions(t *testing.T) {
 			t.Errorf("%s asks %s", ask, fault)
 		}
 	}
-	m.Store.Observe(func(s store.Statement) { // nobody else asks for addresses
+	m.Store.Observe(func(s store.Statement) { // no other caller reads addresses
 		if mu.Lock(); slices.Contains(s.Args, any("nobody")) {
 			seen = append(seen, s)
 		}
@@ -237,6 +239,20 @@ func (m *manager) fault(asked []store.Statement, ordered bool) string {
 		}
 	}
 	return ""
+}
+
+// vlans creates ten groups of 300 VLANs.
+func (m *manager) vlans() {
+	m.T.Helper()
+	configuration := m.Want(200, "GET", "/api/v2/configurations?fields=id", "").Text("data.0.id")
+	for i := range 10 {
+		group := m.ID("/api/v2/configurations/"+configuration+"/vlanGroups", fmt.Sprintf(`{"type":"VLANGroup","name":"site-%d"}`, i))
+		all := make([]string, 300)
+		for n := range all {
+			all[n] = fmt.Sprintf(`{"type":"VLAN","name":"vlan-%d"}`, n+1)
+		}
+		m.Want(201, "POST", "/api/v2/vlanGroups/"+group+"/vlans?fields=id", "["+strings.Join(all, ",")+"]")
+	}
 }
 
 // indexedTexts waits until SQLite's index of trigrams has all texts.

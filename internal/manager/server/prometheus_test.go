@@ -46,7 +46,7 @@ func prometheusProgram(t *testing.T, name string) string {
 
 // TestAlertsFire checks that each alert fires if everything is wrong, and none if nothing is. The tests of the rules include every alert.
 func TestAlertsFire(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	rules, tests := "../../../packaging/prometheus/alerts.yaml", "../../../packaging/prometheus/alerts_test.yaml"
 	var alerts, fired []string
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, rules), -1) {
@@ -70,7 +70,7 @@ func TestAlertsFire(t *testing.T) {
 
 // TestDashboardExpressions has promtool check the expressions of the dashboard, as rules that record them.
 func TestDashboardExpressions(t *testing.T) {
-	apitest.Beside(t)
+	apitest.RunParallel(t)
 	program := prometheusProgram(t, "promtool")
 	type rule struct {
 		Record string `yaml:"record"`
@@ -114,7 +114,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 	for _, g := range rules["groups"].([]any) {
 		for _, r := range g.(map[string]any)["rules"].([]any) {
-			delete(r.(map[string]any), "for") // nobody waits for an hour here
+			delete(r.(map[string]any), "for") // the test does not wait for an hour
 		}
 	}
 	text, err := yaml.Marshal(rules)
@@ -179,7 +179,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // what the machine is short of may be told, too
+	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // there may be further alerts about resources of the machine
 		var last []string
 		apitest.Eventually(t, "it says "+want, func() bool {
 			last = firing()

@@ -38,8 +38,8 @@ func listenAt(address string) (net.Listener, error) {
 	return nil, fmt.Errorf("systemd gave no socket %q: its unit says FileDescriptorName=%s", name, name)
 }
 
-// trusted reports whether an address is that of a trusted proxy.
-func (m *Manager) trusted(a netip.Addr) bool {
+// isTrustedProxy reports whether an address is that of a trusted proxy.
+func (m *Manager) isTrustedProxy(a netip.Addr) bool {
 	if a = a.Unmap(); a.IsLoopback() {
 		return true
 	}
@@ -62,7 +62,7 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !m.trusted(from.Addr()) {
+		if err != nil || !m.isTrustedProxy(from.Addr()) {
 			if m.chain.Secure {
 				h.ServeHTTP(w, r)
 				return
@@ -77,7 +77,7 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 				break
 			}
 			r.RemoteAddr = netip.AddrPortFrom(a, 0).String()
-			if !m.trusted(a) {
+			if !m.isTrustedProxy(a) {
 				break
 			}
 		}

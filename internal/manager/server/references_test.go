@@ -12,9 +12,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestHiddenAndMissingReferencesAnswerAlike changes every reference field of a resource of each type to a resource that the caller does not
-// see, and to what does not exist: the answers are the same, so that nobody learns what there is.
-func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
+// TestHiddenReferencesEqualMissing changes every reference field of each type to a hidden resource and to a missing one. The answers
+// are equal, so that they do not reveal which resources exist.
+func TestHiddenReferencesEqualMissing(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
@@ -81,7 +81,7 @@ func TestHiddenAndMissingReferencesAnswerAlike(t *testing.T) {
 			}
 			hidden := fmt.Sprint(target.ID)
 			made := m.Do("POST", "/api/v2/accessRights", `{"userScope":{"id":`+user+`},"resource":{"id":`+hidden+`},"defaultAccessLevel":"HIDE"}`)
-			if made.StatusCode != 201 { // of which there are no rights
+			if made.StatusCode != 201 { // without rights to grant
 				continue
 			}
 			if r := m.Do("GET", path, "", as); r.StatusCode == 200 {

@@ -117,7 +117,7 @@ func (m *Manager) restoreAndCheck(ctx context.Context, path string) (rows int64,
 		return 0, created, err
 	}
 	defer func() { err = errors.Join(err, restored.Close()) }()
-	secrets.Of(restored).KnowMasterKeys(m.options.MasterKeys)
+	secrets.FromStore(restored).KnowMasterKeys(m.options.MasterKeys)
 	return sum.Rows(), sum.Created, restored.View(ctx, func(tx *store.Tx) error {
 		faults, err := NewAPI(restored).Verify(tx)
 		if err == nil && len(faults) > 0 {

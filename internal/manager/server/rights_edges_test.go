@@ -14,9 +14,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestNobodyGivesMore checks that a user cannot grant more than the own rights: neither rights that an override removes, nor rights that
-// another right removes further below.
-func TestNobodyGivesMore(t *testing.T) {
+// TestGrantsAreLimitedToOwnRights checks that a user cannot grant more than the own rights: neither rights that an override removes, nor
+// rights that another right removes further below.
+func TestGrantsAreLimitedToOwnRights(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
@@ -39,7 +39,7 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/accessRights", give(eve, block), as)
 	m.Refused(400, "UnsupportedResourceFieldValue", "HSMServer", "PATCH", "/api/v2/accessRights/"+own,
 		`{"accessOverrides":[{"resourceType":"HSMServer","accessLevel":"FULL"}]}`)
-	// What a batch gives holds behind it.
+	// A right that a batch changes applies to the following change.
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
 	lower := m.Right(ada, address, "VIEW", "")
 	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"accessRights/`+lower+
@@ -47,8 +47,8 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Verify()
 }
 
-// TestNoWayRoundGuards checks that a right at a parent does not permit changes that are reserved to administrators.
-func TestNoWayRoundGuards(t *testing.T) {
+// TestAdministratorChangesAreGuarded checks that a right at a parent does not permit changes that are reserved to administrators.
+func TestAdministratorChangesAreGuarded(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, zone, block, network := m.Basics()
 	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
@@ -62,7 +62,7 @@ func TestNoWayRoundGuards(t *testing.T) {
 		for _, kind := range []string{"IPv4NetworkImport", "IPv4AddressImport", "ResourceRecordImport"} {
 			r := m.Do("POST", "/api/v2/"+path+"/imports", "name\nx\n", as, "Content-Type: text/csv", "x-bcn-type: "+kind)
 			if r.StatusCode < 400 {
-				t.Errorf("who is no administrator imports below %s: %s", path, r.Body)
+				t.Errorf("a user who is not an administrator imports below %s: %s", path, r.Body)
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func TestNoWayRoundGuards(t *testing.T) {
 	r := m.Do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, as, "x-bcn-auto-create: true",
 		"x-bcn-traversal-methodology: DEPTH_FIRST", "x-bcn-reuse-existing: true")
 	if strings.Contains(string(r.Body), "secret") {
-		t.Errorf("a hidden network is given back: %s", r.Body)
+		t.Errorf("a hidden network is deallocated: %s", r.Body)
 	}
 	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET",
 		"/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
-	// Links of one's own are between what may be changed, and go with what goes.
+	// A user-defined link requires the right to change both ends, and is deleted with either.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["IPv4Network"],"destinationTypes":["Device"]}`)
 	device := m.ID("/api/v2/configurations/"+configuration+"/devices", `{"name":"router"}`)
@@ -130,8 +130,8 @@ func TestRightsAtBothEnds(t *testing.T) {
 	m.Verify()
 }
 
-// TestEventsShowNothingHidden checks that a user with a right at events does not see more of their resources than otherwise.
-func TestEventsShowNothingHidden(t *testing.T) {
+// TestEventsOmitHiddenFields checks that a user with a right at events does not see more of their resources than otherwise.
+func TestEventsOmitHiddenFields(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, _, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
@@ -147,9 +147,9 @@ func TestEventsShowNothingHidden(t *testing.T) {
 	}
 }
 
-// TestRightsOfThoseWhoAreGone checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
+// TestSchedulesOfDeletedUsers checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
 // users change nothing.
-func TestRightsOfThoseWhoAreGone(t *testing.T) {
+func TestSchedulesOfDeletedUsers(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
@@ -162,7 +162,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
 	read := func() (holder int64) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
-			row, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
+			row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
 			if err == nil {
 				holder = row.Ref("holder")
 			}
@@ -173,7 +173,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 		return holder
 	}
 	if holder := read(); holder == 0 {
-		t.Error("the schedule is nobody's")
+		t.Error("the schedule has no user")
 	}
 	gone := m.Want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/users/"+gone, "")
@@ -181,7 +181,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 	var author store.Author
 	author.User, author.Name = 987654321, "nobody"
 	err := m.Store.Update(t.Context(), author, func(tx *store.Tx) error {
-		row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks")}})
+		row, err := tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks")}})
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 		return c.Delete(row)
 	})
 	if err == nil {
-		t.Error("somebody who is not there changes something")
+		t.Error("a deleted user changes a resource")
 	}
 	m.Want(200, "GET", "/api/v2/networks/"+network, "")
 }
@@ -242,8 +242,9 @@ func TestUpgradeToRights(t *testing.T) {
 	}
 }
 
-// TestOwnRightGoesNowhere checks that a right at a resource does not permit a move to a place in which the user may not create resources.
-func TestOwnRightGoesNowhere(t *testing.T) {
+// TestMoveRequiresRightAtTarget checks that a right at a resource does not permit a move to a place in which the user may not create
+// resources.
+func TestMoveRequiresRightAtTarget(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
@@ -259,8 +260,8 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
 
-// TestHiddenIsNotTold checks that neither errors nor counts nor filters reveal hidden resources.
-func TestHiddenIsNotTold(t *testing.T) {
+// TestAnswersOmitHiddenResources checks that neither errors nor counts nor filters reveal hidden resources.
+func TestAnswersOmitHiddenResources(t *testing.T) {
 	m := startAlone(t)
 	configuration, view, zone, block, network := m.Basics()
 	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
@@ -269,7 +270,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"VIEW_HISTORY_LIST"}`)
 	m.Right(user, block, "FULL", "")
 	m.Right(user, hidden, "HIDE", "")
-	// What is in the way is not named.
+	// The refusal does not name the hidden obstacle.
 	for _, try := range [][3]string{
 		{"POST", "blocks/" + block + "/networks", `{"type":"IPv4Network","range":"10.0.1.0/29"}`},
 		{"PATCH", "networks/" + network, `{"range":"10.0.0.0/23"}`},
@@ -289,7 +290,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 		m.Refused(404, "InlinedResourceNotFound", "resource "+id+" does not exist", "PATCH", "/api/v2/networks/"+network,
 			`{"location":{"id":`+id+`}}`, as)
 	}
-	// What is shown as null is found as null.
+	// A field that is shown as null is also filtered as null.
 	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("configuration:ne(null)"), "", as); r.Count() != 0 {
 		t.Errorf("a hidden configuration is found: %s", r.Body)
 	}
@@ -303,7 +304,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	if r := m.Want(200, "GET", vacant, ""); r.Count() != 1 {
 		t.Errorf("the name of a configuration is not found: %s", r.Body)
 	}
-	// What others did is not undone.
+	// Changes of other users are not undone.
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"theirs"}`)
 	others := m.LastTransaction()
 	m.Refused(404, "ResourceNotFound", "of ada", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+others+`}`, as)
@@ -314,11 +315,11 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Right(other, block, "HIDE", `,"accessOverrides":[{"resourceType":"IPv4Network","accessLevel":"VIEW"}]`)
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", eve); r.Text("decidedBy.resource") != "" ||
 		r.Text("accessLevel") != "VIEW" {
-		t.Errorf("a hidden place is told: %s", r.Body)
+		t.Errorf("a hidden place is revealed: %s", r.Body)
 	}
 	m.Refused(403, "AccessDenied", "gives VIEW", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve)
 	if r := m.Do("PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve); strings.Contains(string(r.Body), block) {
-		t.Errorf("a hidden place is told: %s", r.Body)
+		t.Errorf("a hidden place is revealed: %s", r.Body)
 	}
 	// Names that lead to what is hidden tell no number.
 	third, sam := m.User("sam", "NO_ACCESS")
@@ -336,8 +337,8 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Verify()
 }
 
-// TestOwnRightGrowsNowhere checks that a right at a network or range does not permit it to grow over space without a right.
-func TestOwnRightGrowsNowhere(t *testing.T) {
+// TestResizeRequiresRightAtSpace checks that a right at a network or range does not permit it to grow over space without a right.
+func TestResizeRequiresRightAtSpace(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
@@ -366,8 +367,8 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	m.Verify()
 }
 
-// TestDryRunsCountNothingHidden checks that a dry run counts only the resources that its user may see.
-func TestDryRunsCountNothingHidden(t *testing.T) {
+// TestDryRunsOmitHiddenResources checks that a dry run counts only the resources that its user may see.
+func TestDryRunsOmitHiddenResources(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
@@ -381,7 +382,7 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	dry := "x-portolan-dry-run: true"
 	r := m.Want(200, "DELETE", "/api/v2/networks/"+network, "", dry)
 	if r.Text("estimate") != "true" || r.Text("deleted") != "1202" {
-		t.Errorf("an administrator is told %s", r.Body)
+		t.Errorf("an administrator gets %s", r.Body)
 	}
 	r = m.Want(200, "DELETE", "/api/v2/networks/"+network, "", as, dry)
 	if r.Text("atLeast") != "true" || r.Text("deleted") == "1202" {
@@ -395,9 +396,9 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	m.Verify()
 }
 
-// TestRightsComeBack checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
+// TestUndoRestoresRights checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
 // rights of other users.
-func TestRightsComeBack(t *testing.T) {
+func TestUndoRestoresRights(t *testing.T) {
 	m := startAlone(t)
 	_, view, zone, block, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
@@ -412,7 +413,7 @@ func TestRightsComeBack(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
 	m.Refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 
-	// An address leads back to a host of somebody who may change it alone.
+	// Only the owner of a host may change the host by its address.
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
 	eve, other := m.User("eve", "NO_ACCESS")
 	m.Right(eve, zone, "FULL", "")
@@ -458,7 +459,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
 		t.Errorf("the host has %s", got)
 	}
-	m.Refused(403, "AccessDenied", "hidden from", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
+	m.Refused(403, "AccessDenied", "hidden from", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // each of them is changed
 	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
 		m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
 	if strings.Contains(string(r.Body), "10.0.0.10") || !strings.Contains(string(r.Body), "10.0.0.11") {

@@ -41,10 +41,10 @@ func (m *Manager) roll(ctx context.Context) {
 			soon = time.After(max(rolloutPause, 9*took))
 			continue
 		case <-tick.C:
-			m.Fleet.BehindOrders(ctx) // results follow only after the service points were told
+			m.Fleet.AwaitOrders(ctx) // results follow only after the service points were notified
 		case <-soon:
-			m.Fleet.BehindOrders(ctx)
-		case <-m.Fleet.Begun():
+			m.Fleet.AwaitOrders(ctx)
+		case <-m.Fleet.RolloutChanges():
 		}
 		soon = nil
 		began := time.Now()
@@ -59,12 +59,12 @@ func (m *Manager) roll(ctx context.Context) {
 // rollOnce advances each rollout by one step. It renews the lease, which was taken at held, after a third of its time. Without rollouts it
 // takes no lease.
 func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.Time) error {
-	there, err := m.Fleet.Rolling(ctx)
+	there, err := m.Fleet.IsRolling(ctx)
 	if err != nil || !there {
 		return err
 	}
 	if time.Since(*held) > sweepEvery {
-		mine, err := lease.Take(ctx)
+		mine, err := lease.Acquire(ctx)
 		if err != nil || !mine {
 			return err
 		}

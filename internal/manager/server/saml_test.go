@@ -152,7 +152,7 @@ func TestHostileSAML(t *testing.T) {
 	stranger := authntest.NewIdentityProvider(t, s.Want(200, "GET", "/saml/metadata", "").Body)
 	wrapped := func(place func(evil, signed, response string) string) func(string) string {
 		return func(response string) string {
-			signed := authntest.Asserted(response)
+			signed := authntest.ReadAssertion(response)
 			evil := strings.Replace(strings.ReplaceAll(signed, ">carol<", ">admin<"), ` ID="`, ` ID="evil-`, 1)
 			from, to := strings.Index(evil, "<ds:Signature"), strings.Index(evil, "</ds:Signature>")
 			if from >= 0 && to > from {
@@ -193,7 +193,7 @@ func TestHostileSAML(t *testing.T) {
 		"an answer to another": {change: func(a *saml.Assertion) {
 			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = "id-1"
 		}},
-		"an answer to nobody": {change: func(a *saml.Assertion) {
+		"an answer without a request": {change: func(a *saml.Assertion) {
 			a.Subject.SubjectConfirmations[0].SubjectConfirmationData.InResponseTo = ""
 		}},
 		"too old": {change: func(a *saml.Assertion) {

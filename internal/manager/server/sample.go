@@ -31,7 +31,7 @@ func Sample(ctx context.Context, a *resource.API) error {
 		s := &sampler{c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}}
 		x := newObject(a, "Configuration").(*ipam.Configuration)
 		x.Description = "A made-up organisation to look around in."
-		if s.configuration, err = s.make("Configuration", x, resource.RootID, SampleName); err != nil {
+		if s.configuration, err = s.create("Configuration", x, resource.RootID, SampleName); err != nil {
 			return err
 		}
 		zones, err := s.names()
@@ -50,8 +50,8 @@ func newObject(a *resource.API, name string) schema.Object {
 	return t.New()
 }
 
-// make creates a resource and returns its id.
-func (s *sampler) make(name string, o schema.Object, parent int64, called string) (int64, error) {
+// create creates a resource and returns its id.
+func (s *sampler) create(name string, o schema.Object, parent int64, called string) (int64, error) {
 	t, _ := s.c.API.Type(name)
 	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, called, parent, s.configuration
@@ -66,18 +66,18 @@ func (s *sampler) make(name string, o schema.Object, parent int64, called string
 
 // names creates two views and five zones and returns the zones for hosts.
 func (s *sampler) names() (zones []int64, err error) {
-	internal, err := s.make("View", newObject(s.c.API, "View"), s.configuration, "internal")
+	internal, err := s.create("View", newObject(s.c.API, "View"), s.configuration, "internal")
 	if err != nil {
 		return nil, err
 	}
-	external, err := s.make("View", newObject(s.c.API, "View"), s.configuration, "external")
+	external, err := s.create("View", newObject(s.c.API, "View"), s.configuration, "external")
 	if err != nil {
 		return nil, err
 	}
 	zone := func(parent int64, name string) (int64, error) {
 		x := newObject(s.c.API, "Zone").(*dns.Zone)
 		x.DeploymentEnabled = true
-		return s.make("Zone", x, parent, name)
+		return s.create("Zone", x, parent, name)
 	}
 	top, err := zone(internal, "example")
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *sampler) names() (zones []int64, err error) {
 	}
 	x := newObject(s.c.API, "TXTRecord").(*dns.TXTRecord)
 	x.Text = "v=spf1 -all"
-	_, err = s.make("TXTRecord", x, id, "")
+	_, err = s.create("TXTRecord", x, id, "")
 	return zones, err
 }
 
@@ -113,13 +113,13 @@ var (
 func (s *sampler) space(zones []int64) error {
 	v4 := newObject(s.c.API, "IPv4Block").(*ipam.IPv4Block)
 	v4.Range = schema.Range{Range: space.FromPrefix(netip.MustParsePrefix("10.0.0.0/8"))}
-	block4, err := s.make("IPv4Block", v4, s.configuration, "Harbour")
+	block4, err := s.create("IPv4Block", v4, s.configuration, "Harbour")
 	if err != nil {
 		return err
 	}
 	v6 := newObject(s.c.API, "IPv6Block").(*ipam.IPv6Block)
 	v6.Range = schema.Range{Range: space.FromPrefix(netip.MustParsePrefix("2001:db8::/32"))}
-	block6, err := s.make("IPv6Block", v6, s.configuration, "Harbour")
+	block6, err := s.create("IPv6Block", v6, s.configuration, "Harbour")
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *sampler) space(zones []int64) error {
 		place := samplePlaces[site%len(samplePlaces)]
 		b := newObject(s.c.API, "IPv4Block").(*ipam.IPv4Block)
 		b.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), 0, 0}), 16))}
-		id, err := s.make("IPv4Block", b, block4, fmt.Sprintf("%s %d", place, site+1))
+		id, err := s.create("IPv4Block", b, block4, fmt.Sprintf("%s %d", place, site+1))
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (s *sampler) space(zones []int64) error {
 func (s *sampler) network4(block int64, site, n int, zone int64) error {
 	x := newObject(s.c.API, "IPv4Network").(*ipam.IPv4Network)
 	x.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), byte(n), 0}), 24))}
-	id, err := s.make("IPv4Network", x, block, fmt.Sprintf("%s %d floor %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
+	id, err := s.create("IPv4Network", x, block, fmt.Sprintf("%s %d floor %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 		a := newObject(s.c.API, "IPv4Address").(*ipam.IPv4Address)
 		a.State = "STATIC"
 		name := fmt.Sprintf("%s-%d-%d-%d", sampleHosts[i%len(sampleHosts)], site+1, n+1, i+1)
-		address, err := s.make("IPv4Address", a, id, name)
+		address, err := s.create("IPv4Address", a, id, name)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 		h := newObject(s.c.API, "HostRecord").(*dns.HostRecord)
 		h.ReverseRecord = true
 		h.Addresses = schema.RefList{Given: true, Items: []schema.RefItem{{ID: address}}}
-		if _, err := s.make("HostRecord", h, zone, name); err != nil {
+		if _, err := s.create("HostRecord", h, zone, name); err != nil {
 			return err
 		}
 	}
@@ -177,14 +177,14 @@ func (s *sampler) network6(block int64, site, n int) error {
 	x := newObject(s.c.API, "IPv6Network").(*ipam.IPv6Network)
 	prefix := netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, byte(site), byte(n)})
 	x.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(prefix, 64))}
-	id, err := s.make("IPv6Network", x, block, fmt.Sprintf("%s %d, IPv6 %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
+	id, err := s.create("IPv6Network", x, block, fmt.Sprintf("%s %d, IPv6 %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
 	if err != nil {
 		return err
 	}
 	for i := range 5 {
 		a := newObject(s.c.API, "IPv6Address").(*ipam.IPv6Address)
 		a.State = "STATIC"
-		if _, err := s.make("IPv6Address", a, id, fmt.Sprintf("%s6-%d-%d-%d", sampleHosts[i%len(sampleHosts)], site+1, n+1, i+1)); err != nil {
+		if _, err := s.create("IPv6Address", a, id, fmt.Sprintf("%s6-%d-%d-%d", sampleHosts[i%len(sampleHosts)], site+1, n+1, i+1)); err != nil {
 			return err
 		}
 	}

@@ -94,7 +94,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	apitest.Eventually(t, "it is deployed again", func() bool {
 		return deployments("ValidationDeployment") == 2
 	})
-	apitest.Eventually(t, "it is said that nothing was deployed", func() bool {
+	apitest.Eventually(t, "a failed deployment is reported", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "late did not deploy")
 	})
@@ -153,8 +153,9 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
 }
 
-// TestServersGo checks that a deleted server ends its deployments, including its part in those of its group. Other deployments continue.
-func TestServersGo(t *testing.T) {
+// TestDeletedServersEndDeployments checks that a deleted server ends its deployments, including its part in those of its group. Other
+// deployments continue.
+func TestDeletedServersEndDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
@@ -367,7 +368,7 @@ func TestNotificationGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	happens("SUCCESS", "nobody wants to hear this")
+	happens("SUCCESS", "a success without subscribers")
 	happens("FAILED", "the zone would not go — out")
 	buffer := make([]byte, 4096)
 	if err := listener.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -389,9 +390,9 @@ func TestNotificationGroups(t *testing.T) {
 			t.Errorf("the message is\n%s", text)
 		}
 	case <-time.After(60 * time.Second):
-		t.Fatal("nobody is told by mail")
+		t.Fatal("no mail is sent")
 	}
-	apitest.Eventually(t, "nobody is told again", func() bool {
+	apitest.Eventually(t, "no second mail is sent", func() bool {
 		left := 1
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM notice").Scan(&left)
@@ -412,9 +413,9 @@ func TestNotificationGroups(t *testing.T) {
 	}
 }
 
-// TestDeployedAnewBehindARestore checks that a full deployment reaches a service point that serves content newer than a restored database.
+// TestFullDeploymentAfterRestore checks that a full deployment reaches a service point that serves content newer than a restored database.
 // A server whose service point falls silent is an event.
-func TestDeployedAnewBehindARestore(t *testing.T) {
+func TestFullDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	d := m.deployment("/api/v2/configurations/" + configuration)

@@ -93,7 +93,7 @@ func TestSearch(t *testing.T) {
 	if options := m.Want(204, "OPTIONS", "/api/v2/search", ""); options.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 		t.Errorf("a search allows %s", options.Header.Get("Allow"))
 	}
-	// What changes is found as it is at once, and what is gone is not.
+	// A changed resource is found immediately, and a deleted one is not.
 	m.Want(200, "PATCH", "/api/v2/addresses/"+address, `{"name":"renamed"}`)
 	if got := hits("ename", ""); len(got) != 1 {
 		t.Errorf("the new name gives %q", got)

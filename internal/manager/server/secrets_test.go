@@ -80,7 +80,7 @@ func TestMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := secrets.Of(m.Store).RotateSealingKey(t.Context()); err != nil || id != 2 {
+	if id, err := secrets.FromStore(m.Store).RotateSealingKey(t.Context()); err != nil || id != 2 {
 		t.Errorf("another key is %d: %v", id, err)
 	}
 	if err := m.Close(); err != nil {

@@ -19,7 +19,7 @@ import (
 // Many clients at once get answers that one order, one request behind the other, explains: no answer
 // comes from a state that never was. The order is looked for, it is not known.
 
-// slots is how many places a shelf has: addresses in a network, networks in a block, names in a view.
+// slots is the number of places of a shelf: addresses in a network, networks in a block, names in a view.
 const slots = 14
 
 // shelf is the state of the model: what is in each place, by its id; 0 where it is free.
@@ -191,7 +191,7 @@ func TestOneOrderExplainsAllAnswers(t *testing.T) {
 // write lets sixteen clients change the shelves, and gives what they asked and were answered.
 func write(t *testing.T, managers []*manager, keepers []keeper) (history []porcupine.Operation) {
 	var mu sync.Mutex
-	taken := map[int][]want{} // what may be given back, by shelf
+	taken := map[int][]want{} // places that can be released, by shelf
 	began := time.Now()
 	var all sync.WaitGroup
 	for client := range 16 {
@@ -214,7 +214,7 @@ func write(t *testing.T, managers []*manager, keepers []keeper) (history []porcu
 				if in.op == "free" {
 					mu.Lock()
 					if list := taken[in.shelf]; len(list) > 0 {
-						in = list[random.IntN(len(list))] // which another client may be giving back, too
+						in = list[random.IntN(len(list))] // another client may release it at the same time
 					}
 					mu.Unlock()
 					if in.op = "free"; in.id == 0 {

@@ -33,7 +33,7 @@ func TestFirstDNSServer(t *testing.T) {
 			t.Errorf("the applications are %s, without %s", kinds, want)
 		}
 	}
-	port := strconv.Itoa(int(freeport.For(t).Port()))
+	port := strconv.Itoa(int(freeport.Reserve(t).Port()))
 	m.Want(202, "POST", path+"/applications", `{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1","port":`+
 		port+`}]}}`)
 	apitest.Eventually(t, "the name server is healthy", func() bool {
@@ -98,8 +98,8 @@ func TestResolverWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// TestParentIsAsked checks that the manager asks its name server for the DS records of a zone, and explains a missing answer.
-func TestParentIsAsked(t *testing.T) {
+// TestDelegationCheck checks that the manager asks its name server for the DS records of a zone, and explains a missing answer.
+func TestDelegationCheck(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 	}
 	called := "main"
 	for _, next := range []string{"second", "third"} {
-		for range 20 { // behind some of these, rows come without the names of what they lie in
+		for range 20 { // after some of these, rows are read without the names of their parents
 			for _, m := range []*manager{one, two} {
 				if got := name(m); got != called {
 					t.Fatalf("the configuration is %q, and not %q", got, called)
@@ -122,12 +122,12 @@ func TestManagersShareADatabase(t *testing.T) {
 	}
 	held := make(chan int, 1)
 	go func() {
-		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20}, certificate)
+		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 30}, certificate)
 		held <- status
 	}()
 	began := time.Now()
 	one.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
-	if status := <-held; status != http.StatusGone || time.Since(began) > 10*time.Second {
+	if status := <-held; status != http.StatusGone || time.Since(began) >= checkin.Interval {
 		t.Errorf("the check-in that was held open ends with %d after %v", status, time.Since(began))
 	}
 	one.Verify()

@@ -11,9 +11,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestClientsThatDoNotRead checks that clients that request long lists and do not read them are disconnected, and do not delay others for
-// long.
-func TestClientsThatDoNotRead(t *testing.T) {
+// TestSlowReadersAreDisconnected checks that clients that request long lists and do not read them are disconnected, and do not delay
+// others for long.
+func TestSlowReadersAreDisconnected(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	m.REST.WriteTime = 300 * time.Millisecond

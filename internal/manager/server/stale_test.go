@@ -11,9 +11,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestNothingIsStale checks that no request after an acknowledgement returns older data: inlined names, inherited policies and new rules,
-// with concurrent reads and writes.
-func TestNothingIsStale(t *testing.T) {
+// TestReadsFollowAcknowledgements checks that no request after an acknowledgement returns older data: inlined names, inherited policies
+// and new rules, with concurrent reads and writes.
+func TestReadsFollowAcknowledgements(t *testing.T) {
 	apitest.Slow(t)
 	m := startManager(t)
 	_, _, zone, block, network := m.Basics()

@@ -97,7 +97,7 @@ type Options struct {
 	Traces *url.URL
 	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
 	TrustProxy []netip.Prefix
-	// NearlyFull is the utilization from which a network counts as nearly full, in percent; 0 means DefaultNearlyFull.
+	// NearlyFull is the utilization of a nearly full network, in percent; 0 means DefaultNearlyFull.
 	NearlyFull int
 	// Feeds is the URL of name lists for response policy zones, with feedCategory as the placeholder of the category; empty disables them.
 	Feeds string
@@ -176,11 +176,13 @@ type Manager struct {
 	files *certificateFiles
 	// ownLog is the log file of the manager; nil without one.
 	ownLog *journal.Journal
-	// since is the start time. statusKept and spaceKept cache the status.
+	// since is the start time. statusKept, spaceKept and certificatesKept cache the status.
 	since      time.Time
 	statusKept remembered[Status]
 	spaceKept  remembered[SpaceStatus]
-	rehearsals rehearsals
+	// certificatesKept caches the certificates of applications.
+	certificatesKept remembered[[]CertificateStatus]
+	rehearsals       rehearsals
 	// indexFault is the reason why an index of a user-defined field could not be created; nil without a failure.
 	indexFault atomic.Pointer[string]
 	servers    []*http.Server
@@ -256,7 +258,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Identity = identity.ServiceOf(m.Store)
 	m.Identity.Observe(identity.Observer{SignIn: m.recordSignIn, Guessing: m.reportGuessing, Unreachable: m.logUnreachable,
 		ResponseRejected: m.logRejectedResponse, UnknownUser: m.logUnknownUser})
-	sealed, err := secrets.Of(m.Store).UseMasterKeys(ctx, o.MasterKeys)
+	sealed, err := secrets.FromStore(m.Store).UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +273,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, discovery.Options{Sweeps: o.Sweep})
 	resource.Provide(provisions, backup.NewOptions(o.Backups))
 	resource.Provide(provisions, audit.Options{Logs: m.logFiles()})
-	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.Last})
+	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.LastBackup})
 	m.REST.SetCookie, m.REST.OfRequest = identity.SetCookie, identity.OfRequest
 	m.addressAPI = &addressapi.API{REST: m.REST, Address: m.Address, Identity: m.Identity, Sample: Status{}, Log: m.log,
 		Status:     func(ctx context.Context) (any, error) { return m.status(ctx) },
@@ -316,7 +318,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if err := m.setup(ctx); err != nil { // behind whatever may fail: the password that it makes is shown once
 		return nil, err
 	}
-	if err := backup.Every(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
+	if err := backup.ScheduleEvery(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
 		return nil, fmt.Errorf("the schedule of backups: %w", err)
 	}
 	if err := audit.KeepLogs(ctx, m.Address); err != nil {
@@ -372,7 +374,7 @@ func (m *Manager) serve() error {
 	m.stop = stop
 	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
-	m.parking = middleware.NewParking(m.checkins.Addr(), points.count, m.Fleet.BehindOrders)
+	m.parking = middleware.NewParking(m.checkins.Addr(), points.count, m.Fleet.AwaitOrders)
 	// HTTP/1.1 alone: of its connections one that waits can be parked.
 	checkins := m.checkinHandler()
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
@@ -445,6 +447,7 @@ func (m *Manager) serve() error {
 	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
 	m.background.Go(func() { backups.Run(ctx) })
 	sweeper := discovery.NewSweeper(m.Address, m.Address.Probe, m.log)
+	sweeper.Ended = m.metrics.discoveryEnded
 	m.background.Go(func() { sweeper.Run(ctx) })
 	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
 	notices.Sent = m.metrics.notified
@@ -488,5 +491,5 @@ func (q quiet) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Failed returns the error that ended a listener, if any.
-func (m *Manager) Failed() <-chan error { return m.failed }
+// Failure returns the error that ended a listener, if any.
+func (m *Manager) Failure() <-chan error { return m.failed }

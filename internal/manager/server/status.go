@@ -35,7 +35,7 @@ type Status struct {
 	Backups backup.Figures `json:"backups"`
 	Fleet   fleet.Figures  `json:"fleet"`
 	Space   SpaceStatus    `json:"space"`
-	// Certificates are the certificates of the manager and their expiry times.
+	// Certificates are the certificates of the manager, and the first TLS certificates of applications that expire soon or have expired.
 	Certificates []CertificateStatus `json:"certificates"`
 	// MasterKey reports whether a master key seals the keys of secrets. Without one, the keys are stored next to the data.
 	MasterKey bool `json:"masterKey"`
@@ -64,7 +64,7 @@ type IndexStatus struct {
 
 // SpaceStatus lists where free addresses run out.
 type SpaceStatus struct {
-	// Mark is the utilization from which a network counts as nearly full, in percent.
+	// Mark is the utilization of a nearly full network, in percent.
 	Mark int `json:"mark"`
 	// NearlyFull is the number of nearly full networks by configuration name. Fullest lists up to maxFullest of them, the fullest first.
 	NearlyFull map[string]int64 `json:"nearlyFull"`
@@ -81,20 +81,23 @@ type FullNetwork struct {
 
 // CertificateStatus is a certificate and its expiry time.
 type CertificateStatus struct {
-	// Name is authority, check-in or api.
+	// Name is authority, check-in or api, or the application and the service point: "dns-resolver-service on buoy".
 	Name     string    `json:"name"`
 	NotAfter time.Time `json:"notAfter"`
 	// Renewed reports whether the manager renews the certificate automatically.
 	Renewed bool `json:"renewed"`
+	// ServicePoint is the id of the service point whose application has the certificate; omitted for certificates of the manager.
+	ServicePoint string `json:"servicePoint,omitempty"`
 }
 
 // Alarm is a problem that needs action.
 type Alarm struct {
 	// Severity is CRITICAL or WARNING.
 	Severity string `json:"severity"`
-	// What describes the problem, Do the remedy.
-	What string `json:"what"`
-	Do   string `json:"do"`
+	// What describes the problem, Do the remedy, each as sentences. Command is a command for it; omitted without one.
+	What    string `json:"what"`
+	Do      string `json:"do"`
+	Command string `json:"command,omitempty"`
 	// Links are the pages of the console that show or correct the problem.
 	Links []AlarmLink `json:"links"`
 }
@@ -208,14 +211,14 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	if s.Fleet, err = m.Fleet.Figures(ctx); err != nil {
 		return s, err
 	}
-	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
+	if s.History.TextsDue, err = m.Store.CountPendingTexts(ctx); err != nil {
 		return s, err
 	}
 	if s.Indexes, err = m.indexStatus(ctx); err != nil {
 		return s, err
 	}
 	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
-		if s.History.Due, err = tx.ChainDue(); err == nil {
+		if s.History.Due, err = tx.CountUnlinked(); err == nil {
 			s.History.Unsigned, err = history.Unsigned(tx)
 		}
 		if err == nil {
@@ -228,8 +231,27 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	if s.Space, err = m.spaceKept.get(spaceLife, func() (SpaceStatus, error) { return m.readSpace(ctx) }); err != nil {
 		m.log.WarnContext(ctx, "nearly full networks not determined", "error", err) // all else is worth knowing
 	}
+	if applications, err := m.applicationCertificates(ctx); err != nil {
+		m.log.WarnContext(ctx, "certificates of applications not read", "error", err)
+	} else {
+		s.Certificates = append(s.Certificates, applications...)
+	}
 	s.Alarms = s.alarms(m.now())
 	return s, nil
+}
+
+// certificatesLife is the cache lifetime of the certificates of applications.
+const certificatesLife = 10 * time.Second
+
+// applicationCertificates returns the first TLS certificates of applications that expire soon or have expired.
+func (m *Manager) applicationCertificates(ctx context.Context) ([]CertificateStatus, error) {
+	return m.certificatesKept.get(certificatesLife, func() (all []CertificateStatus, err error) {
+		found, err := m.Fleet.Certificates(ctx, m.now().Add(certificateSoon))
+		for _, c := range found[:min(len(found), maxFullest)] {
+			all = append(all, CertificateStatus{Name: c.Application + " on " + c.Name, NotAfter: c.NotAfter, ServicePoint: c.ServicePoint})
+		}
+		return all, err
+	})
 }
 
 // now is the time of the database's clock.
@@ -273,11 +295,6 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 	}
 	return all
 }
-
-// certificateAdvice is the remedy for an expiring certificate, by its name.
-var certificateAdvice = map[string]string{"api": "write a new certificate to the file of --tls-cert; the manager reloads it automatically",
-	"check-in":  "restart the manager to create a new certificate",
-	"authority": "replace the authority before it expires; all service points must then enrol again (docs/operate.md)"}
 
 // freeBytes returns the disk space in dir that is available to the user of the manager; nil if dir is empty.
 func freeBytes(dir string) (*int64, error) {

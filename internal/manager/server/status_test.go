@@ -38,8 +38,8 @@ func TestStatus(t *testing.T) {
 	if kind := r.Text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.Text("database.bytes") == "0" {
 		t.Errorf("the database is %s", r.Body)
 	}
-	if !strings.Contains(string(r.Body), "no backups are configured") || !strings.Contains(string(r.Body),
-		"1 networks are 50% full or more: 10.1.0.0/30") {
+	if !strings.Contains(string(r.Body), "No backups are configured.") || !strings.Contains(string(r.Body),
+		"1 network is 50% full or more: 10.1.0.0/30.") {
 		t.Errorf("the alarms are %s", r.Body)
 	}
 	text := string(m.Want(200, "GET", "/metrics", "").Body)
@@ -57,57 +57,61 @@ func TestStatus(t *testing.T) {
 	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
 }
 
-// TestAlarms checks that each problem is an alarm with a remedy, and that there are no alarms without a problem.
+// TestAlarms checks that each problem raises an alarm with a remedy, and that no alarm exists without a problem.
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
 	good := Status{MasterKey: true, FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)},
 		Backups: backup.Figures{Last: &recent,
 			Schedules: 1},
-		Fleet:        fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
-		Certificates: []CertificateStatus{{"api", now.Add(90 * 24 * time.Hour), false}, {"check-in", now.Add(24 * time.Hour), true}}}
+		Fleet: fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
+		Certificates: []CertificateStatus{{Name: "api", NotAfter: now.Add(90 * 24 * time.Hour)},
+			{Name: "check-in", NotAfter: now.Add(24 * time.Hour), Renewed: true}}}
 	if all := good.alarms(now); len(all) != 0 {
 		t.Errorf("where all is well there are %v", all)
 	}
 	for says, change := range map[string]func(s *Status){
-		"CRITICAL the certificate api expired on 2026-01-01": func(s *Status) {
-			s.Certificates = []CertificateStatus{{"api", now.Add(-24 * time.Hour), false}}
+		"CRITICAL The certificate of the API expired on 2026-01-01.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "api", NotAfter: now.Add(-24 * time.Hour)}}
 		},
-		"WARNING the certificate api expires on 2026-01-09": func(s *Status) {
-			s.Certificates = []CertificateStatus{{"api", now.Add(7 * 24 * time.Hour), false}}
+		"WARNING The certificate of the API expires on 2026-01-09.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "api", NotAfter: now.Add(7 * 24 * time.Hour)}}
 		},
-		"CRITICAL the disk of the data directory has 100 MiB left": func(s *Status) { s.FreeBytes = size(100 << 20) },
-		"WARNING the write-ahead log of the database has 2048 MiB": func(s *Status) { s.Database.LogBytes = size(2 << 30) },
-		"WARNING the standby is 128 MiB behind":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
-		"WARNING no backups are configured":                        func(s *Status) { s.Backups = backup.Figures{} },
-		"WARNING the last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05": func(s *Status) {
+		"CRITICAL The certificate of dns-resolver-service on buoy expired on 2026-01-01.": func(s *Status) {
+			s.Certificates = []CertificateStatus{{Name: "dns-resolver-service on buoy", NotAfter: now.Add(-24 * time.Hour), ServicePoint: "b"}}
+		},
+		"CRITICAL The disk of the data directory has 100 MiB left.": func(s *Status) { s.FreeBytes = size(100 << 20) },
+		"WARNING The write-ahead log of the database has 2048 MiB.": func(s *Status) { s.Database.LogBytes = size(2 << 30) },
+		"WARNING The standby is 128 MiB behind.":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
+		"WARNING No backups are configured.":                        func(s *Status) { s.Backups = backup.Figures{} },
+		"WARNING The last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05.": func(s *Status) {
 			due := old.Add(24 * time.Hour)
 			s.Backups.Last, s.Backups.Due = &old, &due
 		},
-		"WARNING no backup was made yet, and one was due on 2025-12-30 03:04:05": func(s *Status) {
+		"WARNING No backup was made yet, and one was due on 2025-12-30 03:04:05.": func(s *Status) {
 			s.Backups.Last, s.Backups.Due = nil, &old
 		},
-		"WARNING 2 service points are not connected": func(s *Status) { s.Fleet.Away = 2 },
-		"WARNING buoy is unhealthy": func(s *Status) {
+		"WARNING 2 service points are not connected.": func(s *Status) { s.Fleet.Away = 2 },
+		"WARNING buoy is unhealthy.": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY"}}
 		},
-		"WARNING 1 indexes of user-defined fields could not be created: no room": func(s *Status) {
+		"WARNING 1 index of user-defined fields could not be created: no room.": func(s *Status) {
 			s.Indexes = IndexStatus{Missing: 1, Fault: "no room"}
 		},
-		"WARNING dns is unhealthy on buoy and 1 more": func(s *Status) {
+		"WARNING The application dns is unhealthy on buoy and 1 more.": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 2}}
 			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY", Application: "dns"}}
 		},
-		"WARNING dns could not be deployed on 2 service points": func(s *Status) {
+		"WARNING The application dns could not be deployed on 2 service points.": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"DEPLOY_FAILED": 2}}
 		},
-		"WARNING the update failed on 3 service points": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
-		"WARNING encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets": func(s *Status) {
+		"WARNING The update failed on 3 service points.": func(s *Status) { s.Fleet.Updates = map[string]int64{"UPDATE_FAILED": 3} },
+		"WARNING Encryption keys are stored next to the data: anyone with the database or a backup can decrypt the secrets.": func(s *Status) {
 			s.MasterKey = false
 		},
-		"WARNING 1 rollouts have halted": func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
-		"WARNING 3 networks are 90% full or more: 10.0.0.0/24": func(s *Status) {
+		"WARNING 1 rollout has halted.": func(s *Status) { s.Fleet.Rollouts = map[string]int64{"HALTED": 1} },
+		"WARNING 3 networks are 90% full or more: 10.0.0.0/24.": func(s *Status) {
 			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a",
 				ipam.Full{Range: "10.0.0.0/24"}}}}
 		},
@@ -196,7 +200,7 @@ func TestTrustedProxies(t *testing.T) {
 		remote          string
 	}{
 		{"192.0.2.1:1000", "203.0.113.5", 200, "203.0.113.5:0"},
-		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"}, // what stands before anybody can have written
+		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"}, // addresses before those of trusted proxies can be forged
 		{"192.0.2.1:1000", "", 200, "192.0.2.1:1000"},
 		{"192.0.2.1:1000", "nonsense", 200, "192.0.2.1:1000"},
 		{"127.0.0.1:1000", "2001:db8::5", 200, "[2001:db8::5]:0"},
@@ -228,20 +232,20 @@ func TestBackupEvery(t *testing.T) {
 	if r := schedule(); r.Text("data.0.name") != "every" || r.Text("data.0.interval") != "PT3600S" || r.Text("data.0.maxFileCount") != "3" {
 		t.Errorf("the schedule is %s", r.Body)
 	}
-	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil {
 		t.Fatal(err)
 	}
 	if r := schedule(); r.Text("count") != "1" || r.Text("data.0.interval") != "PT7200S" || r.Text("data.0.maxFileCount") != "4" {
 		t.Errorf("the schedule is %s", r.Body)
 	}
 	before := m.Store.LastCommit()
-	if err := backup.Every(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.Every(t.Context(), m.Address, 0, 4) != nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.ScheduleEvery(t.Context(), m.Address, 0, 4) != nil {
 		t.Fatal(err)
 	}
 	if n := m.Want(200, "GET", "/api/v2/transactions?total=true&filter=comment:'--backup-every'", "").Text("totalCount"); n != "2" {
 		t.Errorf("%s transactions, behind commit %d", n, before)
 	}
-	if err := backup.Every(t.Context(), m.Address, time.Second, 4); err == nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, time.Second, 4); err == nil {
 		t.Error("every second is taken")
 	}
 }
@@ -251,7 +255,7 @@ func TestSetPassword(t *testing.T) {
 	m := startManager(t)
 	s := m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	if err := SetPassword(t.Context(), m.Address, "nobody", "a-new-password"); err == nil {
-		t.Error("nobody has a password")
+		t.Error("no user has a password")
 	}
 	if err := SetPassword(t.Context(), m.Address, "admin", "short"); err == nil {
 		t.Error("a short password is taken")

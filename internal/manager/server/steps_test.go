@@ -32,7 +32,7 @@ func TestDeleteInSteps(t *testing.T) {
 		t.Errorf("a step is %s", r.Body)
 	}
 	m.Want(404, "GET", "/api/v2/resourceRecords/"+host, "")
-	m.Verify() // what was given back is free
+	m.Verify() // the released space is free
 	c := &client.Client{Base: m.URL(), Token: m.Token}
 	left := m.Want(200, "GET", "/api/v2/networks/"+wide+"/addresses?total=true&limit=1", "").Text("totalCount")
 	// Somebody else works in between.
@@ -155,9 +155,9 @@ func TestImportInSteps(t *testing.T) {
 	m.Verify()
 }
 
-// TestImportKeepsCase checks that names compare without regard to case and texts with regard to it: an import of a zone file does not omit
-// a different text.
-func TestImportKeepsCase(t *testing.T) {
+// TestImportComparesCase checks that names compare without regard to case and texts with regard to it: an import of a zone file does not
+// omit a different text.
+func TestImportComparesCase(t *testing.T) {
 	m := startAlone(t)
 	m.Basics()
 	name, records, err := readZone("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+

@@ -84,7 +84,7 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/status.md")
 	says := fmt.Sprintf("%d operations are served at every path listed for them, %d answer 501", total-missing, missing)
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
-		t.Errorf("of %d published operations %s, and docs/status.md does not say so (%v)", total, says, err)
+		t.Errorf("of %d published operations %s, and docs/status.md differs (%v)", total, says, err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestPublishedFields(t *testing.T) {
 	for name, facts := range published.Types() {
 		fields += len(facts.Fields)
 		typ, ok := a.Type(name)
-		if !ok && name == a.RootType || name == "Resource" { // the one at 1, and what all others are
+		if !ok && name == a.RootType || name == "Resource" { // the root with the id 1, and the base of all types
 			root := startAlone(t).Want(200, "GET", Base+"/1", "")
 			for field := range facts.Fields {
 				if !strings.Contains(string(root.Body), `"`+field+`":`) {
@@ -133,7 +133,7 @@ func TestPublishedFields(t *testing.T) {
 			continue
 		}
 		if !ok {
-			t.Errorf("there is no type %s", name)
+			t.Errorf("the type %s does not exist", name)
 			continue
 		}
 		types++
@@ -180,7 +180,7 @@ func TestPublishedFields(t *testing.T) {
 // nullable are the fields that release 9.6 publishes as never null and that an answer may show as null, each with the reason that
 // docs/decisions.md gives.
 var nullable = map[string]string{
-	"AddressManagerAuthenticator.hostname": unset, "AddressManagerDatabase.backupEnabled": "there is no backup to speak of",
+	"AddressManagerAuthenticator.hostname": unset, "AddressManagerDatabase.backupEnabled": "backups are not configured",
 	"DHCPAlertSettings.highWaterMark": unset, "DHCPAlertSettings.lowWaterMark": unset, "DHCPAlertSettings.pollingInterval": unset,
 	"DHCPForwardZone.zone": gone, "DHCPReverseZone.prefix": gone,
 	"HTTPSRecord.linkedRecord": "the target is the name itself (RFC 9460 section 2.5.2)", "SVCBRecord.linkedRecord": "as HTTPSRecord",
@@ -197,13 +197,13 @@ var nullable = map[string]string{
 }
 
 const (
-	unset  = "nobody has set it, and the manager has no default"
+	unset  = "it is not set, and has no default"
 	gone   = "what it refers to was deleted"
 	secret = "secrets are shown as null"
 )
 
 // TestPublishedNulls checks that values that release 9.6 publishes as never null are declared as never null, except for those listed above.
-// TestEveryTypeComesBack checks resources for the same, including the names and values of options.
+// TestEveryTypeRoundTrips checks resources for the same, including the names and values of options.
 func TestPublishedNulls(t *testing.T) {
 	a, found := declared(t), map[string]bool{}
 	for name, facts := range published.LaterTypes() {
@@ -230,7 +230,7 @@ func TestPublishedNulls(t *testing.T) {
 	}
 }
 
-// TestCollectionsWithoutResources checks the collections of which only the subcollections of a resource are published.
+// TestCollectionsWithoutResources checks collections that are published only through the subcollections of a resource.
 func TestCollectionsWithoutResources(t *testing.T) {
 	m := startAlone(t)
 	for _, name := range []string{"dns64", "hsmConfigurations", "hsmServers", "reports"} {

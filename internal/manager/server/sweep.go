@@ -8,6 +8,7 @@ import (
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
@@ -76,7 +77,7 @@ func (m *Manager) sampleLeases(ctx context.Context) {
 	tick := time.NewTicker(dhcp.SampleInterval)
 	defer tick.Stop()
 	for {
-		held, err := lease.Take(ctx)
+		held, err := lease.Acquire(ctx)
 		if err == nil && held {
 			_, err = dhcp.SampleRanges(ctx, lease.Update, m.Store.Now())
 		}
@@ -97,7 +98,7 @@ func (m *Manager) sampleLeases(ctx context.Context) {
 // prune removes data older than its retention time, if this manager gets the lease. Each step extends the lease.
 func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	update := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		held, err := lease.Take(ctx)
+		held, err := lease.Acquire(ctx)
 		if err != nil {
 			return err
 		}
@@ -135,12 +136,15 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		run  func(before time.Time) (int, error)
 	}{
 		{"transactions", keep, func(before time.Time) (int, error) {
-			return m.Store.PruneHistory(ctx, update, before, history.Begins(m.Address.Sealer))
+			return m.Store.PruneHistory(ctx, update, before, history.SignStart(m.Address.Sealer))
 		}},
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
 		{"lease spans", spans, func(before time.Time) (int, error) { return dhcp.PruneSpans(ctx, update, before) }},
 		{"refused clients", dhcp.KeepRefused, func(before time.Time) (int, error) { return dhcp.PruneRefused(ctx, update, before) }},
+		{"observations", discovery.KeepObservations, func(before time.Time) (int, error) {
+			return discovery.PruneObservations(ctx, update, before)
+		}},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return identity.RemoveSessions(ctx, m.Address, update, before)
 		}},
@@ -161,7 +165,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 
 // expire runs the fleet sweep and ends expired sessions, if this manager gets the lease.
 func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
-	held, err := lease.Take(ctx)
+	held, err := lease.Acquire(ctx)
 	if err != nil || !held {
 		return err
 	}

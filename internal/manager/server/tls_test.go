@@ -27,9 +27,9 @@ func healthOver(t *testing.T, m *manager, config *tls.Config) (*tls.ConnectionSt
 	return rs.TLS, nil
 }
 
-// TestBeyondLoopbackIsTLS checks that listeners beyond loopback use TLS, with a certificate of the manager's own authority if none is
-// configured.
-func TestBeyondLoopbackIsTLS(t *testing.T) {
+// TestListenersBeyondLoopbackUseTLS checks that listeners beyond loopback use TLS, with a certificate of the manager's own authority if
+// none is configured.
+func TestListenersBeyondLoopbackUseTLS(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
 	if !strings.HasPrefix(m.URL(), "https://") {
 		t.Fatalf("the API is served at %s", m.URL())
@@ -42,8 +42,8 @@ func TestBeyondLoopbackIsTLS(t *testing.T) {
 	}
 }
 
-// TestGivenCertificate checks that a configured certificate is used, also on loopback, and is reloaded when its file changes.
-func TestGivenCertificate(t *testing.T) {
+// TestConfiguredCertificate checks that a configured certificate is used, also on loopback, and is reloaded when its file changes.
+func TestConfiguredCertificate(t *testing.T) {
 	issuer := startManager(t)
 	dir := t.TempDir()
 	write := func() []byte {

@@ -27,7 +27,7 @@ func TestLastUseOfTokens(t *testing.T) {
 				return one.LastUsed
 			}
 		}
-		t.Fatalf("there is no token %s", name)
+		t.Fatalf("the token %s does not exist", name)
 		return time.Time{}
 	}
 	// used lets the token be used until that was noted behind a moment: a request that would wait for long leaves it to the next one.

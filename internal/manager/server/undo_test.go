@@ -328,8 +328,8 @@ func TestUndoBackwards(t *testing.T) {
 	m.Verify()
 }
 
-// TestChangesTellTheirTransaction checks that the answer to each change names its transaction, so that its user can undo exactly this one.
-func TestChangesTellTheirTransaction(t *testing.T) {
+// TestChangesNameTheirTransaction checks that the answer to each change names its transaction, so that its user can undo exactly this one.
+func TestChangesNameTheirTransaction(t *testing.T) {
 	m := startAlone(t)
 	const header = "X-Portolan-Transaction"
 	made := m.Want(201, "POST", "/api/v2/configurations", `{"name":"told"}`)
@@ -357,8 +357,8 @@ func TestChangesTellTheirTransaction(t *testing.T) {
 	m.Want(200, "GET", at, "")
 }
 
-// TestUndoOfAMoveBehindOthers refuses to restore the former name of a zone while it contains zones that were created since, also by force.
-func TestUndoOfAMoveBehindOthers(t *testing.T) {
+// TestUndoOfAMoveIsRefused refuses to restore the former name of a zone while it contains zones that were created since, also by force.
+func TestUndoOfAMoveIsRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v"}`)

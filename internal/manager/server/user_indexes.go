@@ -49,7 +49,7 @@ func (u *userIndexes) update(ctx context.Context) error {
 		return err
 	}
 	u.m.Address.UserFields.Found(there) // those that are not wanted any more are not asked from now on
-	mine, err := u.lease.Take(ctx)
+	mine, err := u.lease.Acquire(ctx)
 	if err != nil || !mine {
 		u.m.indexFault.Store(nil) // what was in this manager's way is not in the way of the one that makes them now
 		return err

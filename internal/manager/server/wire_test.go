@@ -121,7 +121,7 @@ var changing = regexp.MustCompile(`"(creationDateTime|dateTime|lastLoginDateTime
 // counting are the members that are another number in each run.
 var counting = regexp.MustCompile(`("(?:keyTag|activeSessions)":|"entityCount":[0-9]+,"size":)[0-9]+`)
 
-// held is how many resources there are.
+// held matches the number of resources.
 var held = regexp.MustCompile(`"entityCount":[0-9]+`)
 
 // numbered finds the numbers of resources, which are others on another database.
@@ -170,7 +170,7 @@ func TestWire(t *testing.T) {
 				show(typ.Name, "/api/v2/"+c.Path()+"/"+id)
 				continue
 			}
-			// There are none of what nothing makes yet, or what is refused.
+			// Resources of types that cannot be created, or are refused, do not exist.
 			if !typ.NotMade && !slices.Contains(refusedTypes, typ.Name) {
 				missing = append(missing, typ.Name)
 			}

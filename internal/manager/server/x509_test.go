@@ -173,16 +173,16 @@ func TestSigningInByCertificate(t *testing.T) {
 		shown []tls.Certificate
 		want  string
 	}{
-		"none":                     {nil, "/#refused=CertificateRequired"},
-		"a stranger's":             {[]tls.Certificate{stranger.of("ada", nil)}, refused},
-		"who needs none":           {[]tls.Certificate{p.of("bob", nil)}, refused},
-		"nobody":                   {[]tls.Certificate{p.of("eve", nil)}, refused},
-		"without a name":           {[]tls.Certificate{p.of("", nil)}, refused},
-		"of a server":              {changed(func(c *x509.Certificate) { c.ExtKeyUsage[0] = x509.ExtKeyUsageServerAuth }), refused},
-		"one that has ended":       {changed(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), refused},
-		"one that is still to be":  {changed(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), refused},
-		"one that issues":          {changed(func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true }), refused},
-		"the issuer's, by anybody": {[]tls.Certificate{{Certificate: [][]byte{p.certificate.Raw}, PrivateKey: p.key}}, refused},
+		"none":                    {nil, "/#refused=CertificateRequired"},
+		"a stranger's":            {[]tls.Certificate{stranger.of("ada", nil)}, refused},
+		"who needs none":          {[]tls.Certificate{p.of("bob", nil)}, refused},
+		"nobody":                  {[]tls.Certificate{p.of("eve", nil)}, refused},
+		"without a name":          {[]tls.Certificate{p.of("", nil)}, refused},
+		"of a server":             {changed(func(c *x509.Certificate) { c.ExtKeyUsage[0] = x509.ExtKeyUsageServerAuth }), refused},
+		"one that has ended":      {changed(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), refused},
+		"one that is still to be": {changed(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), refused},
+		"one that issues":         {changed(func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = true, true }), refused},
+		"the issuer's, with its public certificate": {[]tls.Certificate{{Certificate: [][]byte{p.certificate.Raw}, PrivateKey: p.key}}, refused},
 	} {
 		if to, session := show(c.shown...); session != "" || to != c.want {
 			t.Errorf("%s: %s", name, to)

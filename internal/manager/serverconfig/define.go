@@ -65,7 +65,7 @@ func (x *OptionFields) resolveDefinition(c *resource.Change, h *schema.Head, ref
 	})
 	x.Mentions = schema.Refer(named)
 	if _, worded := problem.As(err); err != nil && !worded {
-		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", problem.About(row.ID, row.Name), err)
+		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", problem.Describe(row.ID, row.Name), err)
 	}
 	x.Value = value
 	return err
@@ -277,7 +277,7 @@ func withNewName(kind string, t *schema.Type, text, from, to string) string {
 
 // checkNoScopedOptions returns an error if an option has the server as its scope.
 func checkNoScopedOptions(c *resource.Change, server int64) error {
-	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+	found, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
 	if err == nil && found != nil {
 		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d (%s) is set for server %d: delete it first", found.ID,

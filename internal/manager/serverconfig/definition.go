@@ -285,10 +285,10 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 			return nil
 		}
 		if d.Code != nil && *d.Code == code {
-			return problem.Conflict("ResourceAlreadyExists", "code: %d is already the code of the option %s", code, problem.About(row.ID, row.Name))
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is already the code of the option %s", code, problem.Describe(row.ID, row.Name))
 		}
 		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
-			return problem.Conflict("ResourceAlreadyExists", "name: option %s already exists", problem.About(row.ID, row.Name))
+			return problem.Conflict("ResourceAlreadyExists", "name: option %s already exists", problem.Describe(row.ID, row.Name))
 		}
 		return nil
 	})
@@ -337,7 +337,7 @@ func (x *DHCPVendorOptionDefinition) BeforeWrite(c *resource.Change) error {
 
 // Validate rejects an identifier that another profile has.
 func (x *VendorProfile) Validate(c *resource.Change) error {
-	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("vendorProfiles"),
+	same, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("vendorProfiles"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"identifier"}, Indexed: true}, Op: "eq", Value: x.Identifier},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if err == nil && same != nil {
@@ -348,7 +348,7 @@ func (x *VendorProfile) Validate(c *resource.Change) error {
 
 // BeforeWrite rejects requests to change a built-in definition.
 func (x *Definition) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	return problem.Forbidden("UpdateNotAllowed", "the option %s is built in and cannot be changed", schema.HeadOf(c.Old).Name)

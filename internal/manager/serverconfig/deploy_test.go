@@ -137,7 +137,7 @@ func TestDeploymentRoles(t *testing.T) {
 	others := m.ID(at+"/servers", `{"type":"Server","name":"ns.isp.example","profile":"OTHER_DNS_SERVER","interfaces":[{"managementAddress":"192.0.2.1"}]}`)
 	roles := "/api/v2/networks/" + network + "/deploymentRoles"
 	dhcp := `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[`
-	// The view is the configuration's only one, where there is no other.
+	// The default view is the only view of the configuration.
 	alone := m.Want(201, "POST", roles, `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+face(one)+`}]}`)
 	if alone.Text("view.id") != view {
 		t.Errorf("the role is for the view %s, want %s", alone.Text("view.id"), view)
@@ -258,7 +258,7 @@ func TestDeploymentOptions(t *testing.T) {
 	}
 	soa := m.ID("/api/v2/zones/"+zone+"/deploymentOptions",
 		`{"type":"StartOfAuthority","value":[3600,"primary.com","admin@acme.com","auto",1200,180,1209600,3600]}`)
-	// What comes down: the nearest of each definition and scope.
+	// Effective options are the nearest ones of each definition and scope.
 	server := m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	high := m.ID(at+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"domain-name","value":"example.com"}`)
 	hidden := m.ID(at+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"dns-server","value":["10.9.9.9"]}`)
@@ -283,7 +283,7 @@ func TestDeploymentOptions(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/zones/"+zone+"/effectiveDeploymentOptions", ""); r.Text("count") != "1" || r.Text("data.0.id") != soa {
 		t.Errorf("in effect where nothing comes down: %s", r.Body)
 	}
-	// What values name follows, and stays.
+	// Values follow a renamed list, which cannot be deleted.
 	list := m.ID(at+"/accessControlLists", `{"name":"inner","matchElements":["10.0.0.0/8"]}`)
 	query := m.ID(options, `{"type":"DNSOption","name":"allow-query","value":["!inner","any"]}`)
 	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "")

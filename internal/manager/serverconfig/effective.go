@@ -30,7 +30,7 @@ func inheritanceLevels(tx *store.Tx, at *store.Resource) (all [][]int64, err err
 		if err != nil {
 			return nil, err
 		}
-		ranges, err := tx.Below(network.ID, "ranges", at.Low, at.High)
+		ranges, err := tx.ListBelow(network.ID, "ranges", at.Low, at.High)
 		if err != nil {
 			return nil, err
 		}

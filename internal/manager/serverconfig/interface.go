@@ -93,7 +93,7 @@ func (x *NetworkInterface) applyRequest(item schema.RefItem) error {
 
 // BeforeWrite rejects requests to change the interface: it is changed through its server.
 func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
-	if c.Requested() {
+	if c.IsRequested() {
 		return problem.Forbidden("UpdateNotAllowed", "change a network interface through its server: PUT servers/%d with interfaces",
 			x.Server.ID)
 	}

@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
-func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
 // start returns the API of the trades that the tests ask.
 func start(t *testing.T) *apitest.API {

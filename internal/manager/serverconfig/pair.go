@@ -26,7 +26,7 @@ func nodesOf(_ *store.Tx, _ *resource.API, above *store.Resource) (ids []int64, 
 
 // BeforeWrite checks the two nodes of a new pair, and changes the state as requested.
 func (x *HAServer) BeforeWrite(c *resource.Change) error {
-	if c.Creates() {
+	if c.IsCreation() {
 		if err := x.setNodes(c); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (x *HAServer) AfterWrite(c *resource.Change) error {
 	if err := x.saveInterface(c, &x.Head); err != nil {
 		return err
 	}
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	own, err := ownInterface(c, x.ID)

@@ -414,7 +414,7 @@ type DeploymentRoleMove struct {
 // BeforeWrite records the roles that are moved.
 func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
 	found, err := rolesOf(c.Tx, x.Parent)
-	if err != nil || !c.Creates() {
+	if err != nil || !c.IsCreation() {
 		return err
 	}
 	var moved []int64
@@ -433,7 +433,7 @@ func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite moves the roles of the server that is the parent of the request.
 func (x *DeploymentRoleMove) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.IsCreation() {
 		return nil
 	}
 	if err := checkNoScopedOptions(c, x.Parent); err != nil {

@@ -219,7 +219,7 @@ func (x *ServerFields) prepareWrite(c *resource.Change) error {
 	case x.ServiceProviderAPIKey != "":
 		return problem.NotYet("serviceProviderApiKey: DNS providers are not supported: add their servers with the profile %s", IsOtherServer)
 	}
-	if c.Creates() {
+	if c.IsCreation() {
 		x.State = Enabled
 		return nil
 	}
@@ -253,7 +253,7 @@ func (x *ServerFields) prepareWrite(c *resource.Change) error {
 
 // AfterWrite creates or changes the server's interface, and creates the services of a new server.
 func (x *Server) AfterWrite(c *resource.Change) error {
-	if err := x.saveInterface(c, &x.Head); err != nil || !c.Creates() {
+	if err := x.saveInterface(c, &x.Head); err != nil || !c.IsCreation() {
 		return err
 	}
 	return createServices(c, x)
@@ -269,7 +269,7 @@ func (x *Server) BeforeBelowDelete(c *resource.Change) error {
 
 // checkNoOwnOptions returns an error if an option is set on the server.
 func checkNoOwnOptions(c *resource.Change, server int64) error {
-	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+	found, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.HasParent(server)}})
 	if err == nil && found != nil {
 		err = problem.InUse("server %d still has the option %s (%d): delete it first", server, found.Name, found.ID)
@@ -353,7 +353,7 @@ func (x *ServerFields) saveInterface(c *resource.Change, h *schema.Head) error {
 
 // ownInterface returns the network interface of a server; nil if there is none.
 func ownInterface(c *resource.Change, server int64) (*store.Resource, error) {
-	return c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("interfaces"), store.HasParent(server),
+	return c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("interfaces"), store.HasParent(server),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "NetworkInterface"}}})
 }
 

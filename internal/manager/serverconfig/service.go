@@ -25,7 +25,7 @@ type Service struct {
 
 // BeforeWrite rejects requests to change a service of a server that is not connected.
 func (x *Service) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
+	if !c.IsRequested() {
 		return nil
 	}
 	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
@@ -173,7 +173,7 @@ type HostInterface struct {
 // Check returns an error for a VLAN interface without a VLAN.
 func (x *HostInterface) Check() error {
 	if x.InterfaceType == "VLAN" && x.VLANID == nil {
-		return schema.At("vlanId", "is required with VLAN")
+		return schema.MemberError("vlanId", "is required with VLAN")
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ type HostAddress struct {
 // Check returns an error for a prefix that is longer than the address.
 func (x *HostAddress) Check() error {
 	if int(x.PrefixLength) > x.Address.BitLen() {
-		return schema.At("prefixLength", "must be at most %d for %s", x.Address.BitLen(), x.Address)
+		return schema.MemberError("prefixLength", "must be at most %d for %s", x.Address.BitLen(), x.Address)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ type NTPServer struct {
 func (x *NTPServer) Check() error {
 	a, err := netip.ParseAddr(x.Server)
 	if x.Stratum != nil && (err != nil || !netip.MustParsePrefix("127.127.0.0/16").Contains(a)) {
-		return schema.At("stratum", "is only supported for a local clock (127.127.0.0/16)")
+		return schema.MemberError("stratum", "is only supported for a local clock (127.127.0.0/16)")
 	}
 	return nil
 }

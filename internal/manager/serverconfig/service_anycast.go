@@ -86,7 +86,7 @@ type PrefixFilter struct {
 func (x *PrefixFilter) Check() error {
 	p, err := netip.ParsePrefix(x.Prefix)
 	if err != nil || p.Addr().Is4() != strings.HasSuffix(x.FilterType, "v4") {
-		return schema.At("prefix", "%q is not a prefix of the family of %s", x.Prefix, x.FilterType)
+		return schema.MemberError("prefix", "%q is not a prefix of the family of %s", x.Prefix, x.FilterType)
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func (x *PrefixFilter) Check() error {
 // Check returns an error for a missing or malformed field that the protocol requires.
 func (x *Routing) Check() error {
 	if x.Protocol == "BGP" && x.AutonomousSystemNumber == nil {
-		return schema.At("autonomousSystemNumber", "is required with BGP")
+		return schema.MemberError("autonomousSystemNumber", "is required with BGP")
 	}
 	for name, text := range map[string]string{"areaId": x.AreaID, "routerId": x.RouterID} {
 		if a, err := netip.ParseAddr(text); text != "" && (err != nil || !a.Is4()) {
-			return schema.At(name, "%q must have the form of an IPv4 address", text)
+			return schema.MemberError(name, "%q must have the form of an IPv4 address", text)
 		}
 	}
 	return nil

@@ -71,15 +71,15 @@ func (x *Filter) Check() error {
 	switch x.Category {
 	case "SOURCE_ADDRESS":
 		if _, err := netip.ParsePrefix(x.Value); err != nil {
-			return schema.At("value", "%q is not a prefix", x.Value)
+			return schema.MemberError("value", "%q is not a prefix", x.Value)
 		}
 	case "QUERY", "RESPONSE":
 		if !slices.Contains(filtered, x.Value) {
-			return schema.At("value", "%q must be one of %s", x.Value, strings.Join(filtered, ", "))
+			return schema.MemberError("value", "%q must be one of %s", x.Value, strings.Join(filtered, ", "))
 		}
 	default:
 		if _, err := path.Match(x.Value, ""); err != nil {
-			return schema.At("value", "%q is not a name pattern", x.Value)
+			return schema.MemberError("value", "%q is not a name pattern", x.Value)
 		}
 	}
 	return nil

@@ -206,8 +206,8 @@ func (f Format) Check(raw json.RawMessage, names Names) (json.RawMessage, error)
 	return out, nil
 }
 
-// unquoted returns the JSON inside a string. Clients that read values from a table send numbers, booleans and lists as strings.
-func unquoted(raw json.RawMessage) json.RawMessage {
+// unquoteJSON returns the JSON inside a string. Clients that read values from a table send numbers, booleans and lists as strings.
+func unquoteJSON(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return raw
@@ -218,7 +218,7 @@ func unquoted(raw json.RawMessage) json.RawMessage {
 // checkList checks a list of values or rows.
 func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byte, error) {
 	var entries []json.RawMessage
-	if json.Unmarshal(unquoted(raw), &entries) != nil {
+	if json.Unmarshal(unquoteJSON(raw), &entries) != nil {
 		return nil, fmt.Errorf("must be a list of %s", f)
 	}
 	if len(entries) == 0 {
@@ -339,7 +339,7 @@ func (f Format) rename(raw json.RawMessage, change func(kind, text string) strin
 func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if _, number := numbers[t.kind]; number || t.kind == "boolean" {
-		raw = unquoted(raw)
+		raw = unquoteJSON(raw)
 	}
 	if t.kind == "boolean" {
 		if string(raw) == "true" || string(raw) == "false" {

@@ -22,7 +22,7 @@ func TestDefinitionsCanBeRead(t *testing.T) {
 				t.Errorf("%s %s: %v", file, name, err)
 			}
 			if d.DisplayName == "" || d.Description == "" {
-				t.Errorf("%s %s: nothing is said of it", file, name)
+				t.Errorf("%s %s is not mentioned", file, name)
 			}
 			if d.Code != nil && codes[*d.Code] != "" && !strings.Contains(name, ".") {
 				t.Errorf("%s: %s and %s have the code %d", file, name, codes[*d.Code], *d.Code)

@@ -230,7 +230,7 @@ func (x *AuditDataSettings) Validate(*resource.Change) error {
 // Retention returns the retention periods of the settings: of transactions, and of events and ended sessions. 0 means that the settings
 // have none.
 func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, err error) {
-	o, err := a.Only(tx, "AuditDataSettings")
+	o, err := a.FindSingle(tx, "AuditDataSettings")
 	x, there := o.(*AuditDataSettings)
 	if !there || err != nil {
 		return 0, 0, err
@@ -240,7 +240,7 @@ func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, er
 
 // LeaseRetention returns the retention period of ended leases. isSet is false if they are kept.
 func LeaseRetention(tx *store.Tx, a *resource.API) (keep time.Duration, isSet bool, err error) {
-	o, err := a.Only(tx, "AuditDataSettings")
+	o, err := a.FindSingle(tx, "AuditDataSettings")
 	x, there := o.(*AuditDataSettings)
 	if !there || err != nil || x.DHCPTransactionRetentionPeriod == "" {
 		return 0, false, err
@@ -254,7 +254,7 @@ var Levels = map[string]slog.Level{"ALL": slog.LevelDebug - 8, "TRACE": slog.Lev
 
 // LogLevels returns the log level settings, or nil if they do not exist.
 func LogLevels(tx *store.Tx, a *resource.API) (*LogLevelSettings, error) {
-	o, err := a.Only(tx, "LogLevelSettings")
+	o, err := a.FindSingle(tx, "LogLevelSettings")
 	x, _ := o.(*LogLevelSettings)
 	return x, err
 }
@@ -270,7 +270,7 @@ func (x *LogLevelSettings) levels() map[string]string {
 func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 	for field, level := range map[string]*string{"reconciliationService": &x.ReconciliationService, "discoveryEngine": &x.DiscoveryEngine,
 		"snmpClient": &x.SNMPClient, "monitoringService": &x.MonitoringService, "rrdTool": &x.RRDTool} {
-		if c.Requested() && !c.Given[field] {
+		if c.IsRequested() && !c.Given[field] {
 			*level = x.AddressManager
 		}
 	}

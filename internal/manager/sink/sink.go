@@ -45,23 +45,23 @@ func (x *Destination) Check() error {
 	if x.SinkType == "KAFKA" {
 		switch {
 		case len(x.Hosts) == 0:
-			return schema.At("hosts", "is needed with KAFKA")
+			return schema.MemberError("hosts", "is needed with KAFKA")
 		case x.Topic == "":
-			return schema.At("topic", "is needed with KAFKA")
+			return schema.MemberError("topic", "is needed with KAFKA")
 		}
 		for _, host := range x.Hosts {
 			if !strings.Contains(host, ":") {
-				return schema.At("hosts", "%q is no host:port", host)
+				return schema.MemberError("hosts", "%q is not of the form host:port", host)
 			}
 		}
 		return nil
 	}
 	for name, text := range map[string]string{"url": x.URL, "healthCheckUrl": x.HealthCheckURL} {
 		if text == "" && name == "url" {
-			return schema.At(name, "is needed with %s", x.SinkType)
+			return schema.MemberError(name, "is needed with %s", x.SinkType)
 		}
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-			return schema.At(name, "%q is no address of the web", text)
+			return schema.MemberError(name, "%q is not an http or https URL", text)
 		}
 	}
 	return nil

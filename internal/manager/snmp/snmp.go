@@ -34,13 +34,13 @@ type Settings struct {
 func (x *Settings) Check() error {
 	switch {
 	case x.Version != "v3" && x.Enabled != nil && *x.Enabled && len(x.Communities) == 0:
-		return schema.At("communities", "is needed with %s", x.Version)
+		return schema.MemberError("communities", "is needed with %s", x.Version)
 	case x.Version != "v3":
 		return nil
 	case x.SecurityLevel != "" && x.SecurityLevel != "NOAUTH_NOPRIV" && x.AuthenticationProtocol == "":
-		return schema.At("authenticationProtocol", "is needed with %s", x.SecurityLevel)
+		return schema.MemberError("authenticationProtocol", "is needed with %s", x.SecurityLevel)
 	case x.SecurityLevel == "AUTH_PRIV" && x.PrivacyProtocol == "":
-		return schema.At("privacyProtocol", "is needed with AUTH_PRIV")
+		return schema.MemberError("privacyProtocol", "is needed with AUTH_PRIV")
 	}
 	return nil
 }

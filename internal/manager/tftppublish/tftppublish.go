@@ -35,7 +35,7 @@ func Register(r *resource.Registry) {
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"},
 		AfterWrite: func(c *resource.Change) error { // the new service point fetches the content
 			before, now := dnspublish.ServicePointOf(c)
-			if before == now || c.Creates() {
+			if before == now || c.IsCreation() {
 				return nil
 			}
 			server := schema.HeadOf(c.New).ID
@@ -51,7 +51,7 @@ func Register(r *resource.Registry) {
 		}})
 }
 
-// tree is a deployed tree of a server. manifest is what filetree.Manifest.Encode returned.
+// tree is a deployed tree of a server. manifest is the result of filetree.Manifest.Encode.
 type tree struct {
 	revision content.Revision
 	manifest []byte
@@ -103,8 +103,8 @@ type prepared struct {
 	server int64
 	tree
 	files filetree.Manifest
-	// groups is the number of groups with a role for the server. added counts the files that are new or have other contents, removed those
-	// that the server serves until now, sent the octets of contents that it does not have.
+	// groups is the number of groups with a role for the server. added counts files that are new or have other contents, and removed those
+	// that the server must delete. sent is the number of octets that the server does not have.
 	groups, added, removed int
 	sent                   int64
 }
@@ -235,7 +235,7 @@ func (c *collector) collect(parent int64, prefix string) error {
 			continue
 		}
 		if err := filetree.CheckPath(path); err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "file %s cannot be deployed: %v", problem.About(row.ID, row.Name), err)
+			return problem.BadRequest("InvalidDeploymentData", "file %s cannot be deployed: %v", problem.Describe(row.ID, row.Name), err)
 		}
 		if other := c.at[path]; other != 0 {
 			return problem.BadRequest("InvalidDeploymentData", "the files %d and %d of two TFTP groups have the same path %q: rename one of them, "+
@@ -260,7 +260,7 @@ func (Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
 		return false, err
 	}
 	if !there {
-		return serves != "" && serves != filetree.Nothing(), nil
+		return serves != "" && serves != filetree.EmptyRevision(), nil
 	}
 	from, err := content.ParseRevision(serves)
 	return err != nil || from.Number < t.revision.Number, nil //nolint:nilerr // it serves nothing

@@ -67,9 +67,9 @@ type Validation struct {
 func (x *Validation) Check() error {
 	switch {
 	case x.Min != nil && x.Max != nil && *x.Min > *x.Max:
-		return schema.At("max", "is below min")
+		return schema.MemberError("max", "is below min")
 	case x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength:
-		return schema.At("maxLength", "is below minLength")
+		return schema.MemberError("maxLength", "is below minLength")
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 	if strings.ContainsAny(x.Name, " \t.$") {
 		return problem.Invalid("name", "%q must not contain a blank, a dot or a $", x.Name)
 	}
-	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // a filter could not name such a field
+	if c.IsCreation() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // a filter could not name such a field
 		return problem.Invalid("name", "%q must not contain a comma, a colon, a quote, a parenthesis or a slash", x.Name)
 	}
 	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {

@@ -84,7 +84,7 @@ func (u *userFields) definitions(tx *store.Tx, a *resource.API) (map[string][]*U
 
 // Check checks the values in a request, sets defaults in a new resource, and rejects a request that lacks a required field.
 func (u *userFields) Check(c *resource.Change) error {
-	if !c.Creates() && !c.Given["userDefinedFields"] {
+	if !c.IsCreation() && !c.Given["userDefinedFields"] {
 		return nil
 	}
 	all, err := u.definitions(c.Tx, c.API)
@@ -107,9 +107,9 @@ func (u *userFields) Check(c *resource.Change) error {
 			if values[x.Name], err = x.parseValue(value); err != nil {
 				return err
 			}
-		case c.Creates() && x.DefaultValue != "":
+		case c.IsCreation() && x.DefaultValue != "":
 			values[x.Name] = x.DefaultValue
-		case x.Required != nil && *x.Required && c.Requested():
+		case x.Required != nil && *x.Required && c.IsRequested():
 			return problem.Missing("userDefinedFields." + x.Name)
 		}
 	}

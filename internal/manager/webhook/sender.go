@@ -137,7 +137,7 @@ func (s *Sender) holdLease(ctx context.Context, wanted bool) error {
 		return s.lease.Release(ctx)
 	}
 	began := time.Now() // the lease counts from the request, not from the answer
-	held, err := s.lease.Take(ctx)
+	held, err := s.lease.Acquire(ctx)
 	if err == nil {
 		if s.leaseTaken, s.hasLease = began, held; held {
 			s.sendUntil.Store(began.Add(maxLeaseUse).UnixMilli())

@@ -78,7 +78,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("url", "must not contain a fragment, which is never sent")
 	}
 	for _, name := range x.Collections {
-		if named := c.API.Collection(name); named == nil || !named.Logged() {
+		if named := c.API.Collection(name); named == nil || !named.IsLogged() {
 			return problem.Invalid("collections", "%q is not a collection with a history", name)
 		}
 	}
@@ -89,7 +89,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.Creates() {
+	if c.IsCreation() {
 		n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.InCollection(collectionName)})
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.Creates() {
+	if c.IsCreation() {
 		return c.Tx.Write("INSERT INTO webhook (id, version, secret, position) VALUES (?, 1, ?, ?)", x.ID, x.secret, now.String())
 	}
 	if err := c.Tx.Write("UPDATE webhook SET version = version + 1 WHERE id = ?", x.ID); err != nil {
@@ -254,12 +254,12 @@ var webhookType = schema.Declare(&Webhook{})
 
 // verify reports webhooks without a stored state, and stored states without a webhook.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
-	if err := tx.Faulty(fault, "nothing is kept of webhook %d%s",
+	if err := tx.ReportFaults(fault, "nothing is kept of webhook %d%s",
 		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+
 			"' AND w.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "something is kept of webhook %d%s, which is not there",
+	return tx.ReportFaults(fault, "something is kept of webhook %d%s, which is not there",
 		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = '"+collectionName+"' WHERE r.id IS NULL")
 }
 
@@ -283,7 +283,7 @@ func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
 	if err != nil || len(keeps) == 0 {
 		return nil, err
 	}
-	rows, err := tx.Some(store.InCollection(collectionName), 2*maxWebhooks)
+	rows, err := tx.ListSome(store.InCollection(collectionName), 2*maxWebhooks)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type receiver struct {
 	secret string
 
 	mu sync.Mutex
-	// refuses is how many messages are refused from now on. changes are those that were taken, in words, and transactions theirs in order.
+	// refuses is the number of next messages to refuse. changes are the accepted changes as texts, and transactions their numbers in order.
 	refuses      int
 	changes      []string
 	transactions []int64
@@ -143,7 +143,7 @@ func TestWebhook(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/transactions?limit=1000&embed=operations", ""); strings.Contains(string(r.Body), all.secret) {
 		t.Error("the history has the secret")
 	}
-	// It is refused: it comes again, in its order, and what has happened is said.
+	// A refused message is repeated in its order, and the errors are reported.
 	all.mu.Lock()
 	all.refuses = 2
 	all.mu.Unlock()
@@ -305,9 +305,9 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoredURLsLeadNowhereInside checks that stored URLs and redirects do not make the manager connect to forbidden addresses, such as
+// TestForbiddenURLsAreRefused checks that stored URLs and redirects do not make the manager connect to forbidden addresses, such as
 // cloud metadata services.
-func TestStoredURLsLeadNowhereInside(t *testing.T) {
+func TestForbiddenURLsAreRefused(t *testing.T) {
 	m := start(t)
 	var inside atomic.Int64
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))

@@ -140,7 +140,7 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.RequestedChang
 		asked.Method = http.MethodPatch
 	}
 	for name, raw := range asked.Members {
-		if f := t.ByName[name]; f == nil || f.Kind != schema.References && !t.Differs(old, f, raw) {
+		if f := t.ByName[name]; f == nil || f.Kind != schema.References && !t.DiffersFrom(old, f, raw) {
 			delete(asked.Members, name)
 		}
 	}

@@ -18,7 +18,7 @@ const notAllowed = "WorkflowRequestApproveDenyNotAllowed"
 
 // BeforeWrite decides a request: an approval performs the change, a denial releases its reservations.
 func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
-	if c.Creates() || !c.Requested() {
+	if c.IsCreation() || !c.IsRequested() {
 		return nil
 	}
 	old, ok := c.Old.(*WorkflowRequest)

@@ -22,14 +22,14 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("carol's rights are %s", r.Body)
 	}
 
-	// A trial says whether an approval is needed.
+	// A dry run reports whether an approval is required.
 	for header, want := range map[string]any{asCarol: true, asEve: nil} {
 		if r := m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"tried"}`, header, apitest.MergePatch, "x-portolan-dry-run: true"); r.Get("approval") != want {
 			t.Errorf("a trial with %s says %s", header, r.Body)
 		}
 	}
 
-	// Adding: nothing is there before the approval, and nobody else is given it.
+	// A requested network does not exist before the approval, and its range is reserved.
 	request, would := m.Requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","name":"lab"}`, asCarol,
 		"x-bcn-change-control-comment: ticket 12")
 	if would.Text("range") != "10.7.0.0/24" || would.Get("id") != nil || would.Text("_links.workflowRequest.href") != request {
@@ -72,7 +72,7 @@ func TestWorkflow(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'WORKFLOW_REQUEST'"), ""); r.Count() != 2 {
 		t.Errorf("the events are %s", r.Body)
 	}
-	// What an approval made is taken back like anything else; the request stays what it is.
+	// An approved change can be undone as any other; the request keeps its state.
 	approval := m.LastTransaction()
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
 	m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "").None(t)
@@ -90,16 +90,16 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("the history has %s", r.Body)
 	}
 	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), ""); r.Count() != 1 {
-		t.Errorf("taken back again there is %s", r.Body)
+		t.Errorf("after undoing the undo there is %s", r.Body)
 	}
 
-	// The next free address that is asked for is nobody else's; when it is denied it is free again.
+	// A requested next free address is reserved until the request is denied.
 	request, would = m.Requested("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, asCarol)
 	first := would.Text("address")
 	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"`+first+`"}`)
 	if next := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).Text("address"); next == first {
-		t.Errorf("%s was asked for, and given to somebody else", next)
+		t.Errorf("%s is requested, and was assigned to another user", next)
 	}
 	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave, "x-bcn-change-control-comment: not now")
 	if r := m.Want(200, "GET", request, "", asCarol); r.Text("decisionComment") != "not now" || r.Text("state") != "DENIED" ||
@@ -107,16 +107,16 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("denied: %s", r.Body)
 	}
 	if next := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).Text("address"); next != first {
-		t.Errorf("%s is given, and %s is free", next, first)
+		t.Errorf("%s is assigned, although %s is free", next, first)
 	}
 
-	// Changing: it fits while nobody else has changed the same.
+	// A requested change can be applied until the same field is changed.
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one"}`)
 	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"two"}`, asCarol)
 	m.Refused(409, "WorkflowRequestAlreadyPending", "carol", "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by another user"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by another user" {
 		t.Errorf("after the approval the record is %s", r.Body)
 	}
 	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
@@ -137,7 +137,7 @@ func TestWorkflow(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/resourceRecords/"+record, "")
 	m.Want(204, "DELETE", request, "", asDave)
 
-	// Who decides sees which addresses a host is to get, and has, and how much goes with a deletion.
+	// The approver sees the requested and the current addresses of a host, and the extent of a deletion.
 	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"cam","addresses":[{"address":"10.0.0.77"}]}`, asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body),
@@ -166,7 +166,8 @@ func TestWorkflow(t *testing.T) {
 	}
 	m.Want(204, "DELETE", request, "", asCarol)
 
-	// What cannot be is refused at once; what is no single change is not asked for; the approver's own changes are made.
+	// Invalid requests are refused immediately. Several changes in one request cannot be sent for approval. Changes of an approver are
+	// applied.
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`,
 		asCarol)
 	m.Refused(403, "AccessDenied", "without approval", "POST", "/api/v2/batch",
@@ -229,7 +230,7 @@ func TestFourEyes(t *testing.T) {
 	m.Refused(403, "AccessDenied", "the configuration requires it", "DELETE", "/api/v2/views/"+view, "")
 	other, asOther := m.User("other", "ADMINISTRATOR")
 	if other == "" {
-		t.Fatal("there is no second administrator")
+		t.Fatal("the second administrator does not exist")
 	}
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asOther)
 	if r := m.Want(200, "GET", "/api/v2/zones?"+apitest.Filter("absoluteName:'four.example'"), ""); r.Count() != 1 {
@@ -239,9 +240,9 @@ func TestFourEyes(t *testing.T) {
 	m.Verify()
 }
 
-// TestApprovalsReachNoFurther checks that an approval applies exactly the requested change, within the rights of the requester, and that an
-// approver needs the rights as well.
-func TestApprovalsReachNoFurther(t *testing.T) {
+// TestApprovalsApplyOnlyTheRequest checks that an approval applies exactly the requested change, within the rights of the requester, and
+// that an approver needs the rights as well.
+func TestApprovalsApplyOnlyTheRequest(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")
@@ -269,33 +270,33 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`)
 
-	// What is not shown is not changed.
+	// An approval changes only the fields that the request shows.
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one","comment":"first"}`)
 	whole := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "", "Accept: application/json")
 	request, _ = m.Requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.Body), `"one"`, `"two"`, 1), asCarol)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by another user"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by another user" {
 		t.Errorf("the record is %s", r.Body)
 	}
 
-	// The range that was shown is the one that is made, and held: the next free one is another, and none lies in it.
+	// The shown range is reserved and created: the next free one is another one, and none overlaps it.
 	request, would := m.Requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`, asCarol)
 	shown := would.Text("range")
 	if next := m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`).Text("range"); next == shown {
-		t.Errorf("%s was asked for, and given to somebody else", next)
+		t.Errorf("%s is requested, and was assigned to another user", next)
 	}
 	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"`+strings.Replace(shown, ".0/24", ".64/26", 1)+`"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	if r := m.Want(200, "GET", request, ""); r.Text("resource.range") != "" && r.Text("resource.range") != shown {
-		t.Errorf("%s was shown, and made is %s", shown, r.Body)
+		t.Errorf("%s was shown, and %s was created", shown, r.Body)
 	}
 	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'"+shown+"'"), ""); r.Count() != 1 {
-		t.Errorf("%s was shown, and is not there", shown)
+		t.Errorf("%s was shown, and does not exist", shown)
 	}
 
-	// A record beside others of its name keeps nobody from the name; a name of its own does.
+	// A requested record at an existing name does not reserve the name; a record with a new name does.
 	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"second"}`, asCarol)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"third"}`)
 	m.Want(204, "DELETE", request, "", asCarol)
@@ -304,7 +305,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 		`{"type":"TXTRecord","name":"renamed","text":"x"}`)
 	m.Want(204, "DELETE", request, "", asCarol)
 
-	// What who asked may not do any more is not done, wherever it lies.
+	// An approval fails if the requester has lost the right, also at a place outside of the request's parent.
 	other := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
 	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"far","reverseRecord":false,"addresses":[{"address":"10.99.0.9"}]}`, asCarol)
@@ -312,7 +313,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	m.Refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	m.Want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
 
-	// To move into, or to grow in, where one has to ask takes asking.
+	// Moving into a place, or growing in it, requires an approval if changes there do.
 	erin, asErin := m.User("erin", "NO_ACCESS")
 	m.Right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.Right(erin, network, "FULL", "")
@@ -321,7 +322,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 		t.Errorf("a network grows without an approval: %s", r.Body)
 	}
 
-	// Who approves sees and decides about what it may change.
+	// An approver sees and decides only requests for resources that the approver may change.
 	frank, asFrank := m.User("frank", "NO_ACCESS")
 	m.Right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
 	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)

@@ -134,7 +134,7 @@ func TestSpeaker(t *testing.T) {
 			eventually(t, "the route is gone", func() bool { return r.route(c.prefix) == "" })
 			t.Logf("withdrawn after %v", time.Since(began))
 			if s.Announced(address) {
-				t.Error("what is withdrawn is said to be announced")
+				t.Error("a withdrawn route is reported as announced")
 			}
 			if err := s.Announce(address); err != nil {
 				t.Fatal(err)

@@ -437,8 +437,8 @@ func (s *Spool) Renew() error {
 	return nil
 }
 
-// More returns a channel that is closed when a record is added.
-func (s *Spool) More() <-chan struct{} {
+// Arrivals returns a channel that is closed when a record is added.
+func (s *Spool) Arrivals() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.more

@@ -114,9 +114,9 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestWithoutRoom checks that a full lossy spool drops and counts the oldest records and leaves a gap in the numbers, and that another
+// TestFullSpool checks that a full lossy spool drops and counts the oldest records and leaves a gap in the numbers, and that another
 // one rejects new records.
-func TestWithoutRoom(t *testing.T) {
+func TestFullSpool(t *testing.T) {
 	lossy := open(t, t.TempDir(), Options{MaxBytes: 1000, Lossy: true})
 	for n := range 200 {
 		if err := lossy.Append(record(n + 1)); err != nil {
@@ -188,8 +188,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestFilesOfNoughts checks that files of zeros, which a power failure can leave, do not block the spool.
-func TestFilesOfNoughts(t *testing.T) {
+// TestFilesOfZeros checks that files of zeros, which a power failure can leave, do not block the spool.
+func TestFilesOfZeros(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
 	if err := errors.Join(s.Append(record(1), record(2)), s.Acknowledge(2), s.Close()); err != nil {
@@ -206,8 +206,9 @@ func TestFilesOfNoughts(t *testing.T) {
 	}
 }
 
-// TestSkip checks that the numbers of records that were lost before the spool are passed over, also after the spool is opened again.
-func TestSkip(t *testing.T) {
+// TestSkippedNumbers checks that the numbers of records that were lost before the spool are passed over, also after the spool is opened
+// again.
+func TestSkippedNumbers(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
 	if err != nil {

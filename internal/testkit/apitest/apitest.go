@@ -72,7 +72,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 		t.Skip("one client, and one request after another")
 	}
 	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
-		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
+		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
 	}
 	return NewConcurrent(t, register...)
 }
@@ -80,7 +80,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 // NewConcurrent is New for a test with several clients or with workers. It runs on both databases, and under the race detector.
 func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
-	Beside(t)
+	RunParallel(t)
 	a := &API{Client: Client{T: t}}
 	options := store.Options{Hurry: 10}
 	var err error
@@ -183,7 +183,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if r.Method != http.MethodPost || r.URL.Path != published.Base+"/sessions" {
 		var p authz.Principal
-		if p, err = a.Identity.Any(r); err == nil {
+		if p, err = a.Identity.AuthenticateAny(r); err == nil {
 			err = p.OpensAddress()
 		}
 		caller = authz.CallerOf(p)
@@ -279,8 +279,8 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// AgainOnPostgreSQL runs the tests of the package again, in another process, with their data in PostgreSQL.
-func AgainOnPostgreSQL(t *testing.T) {
+// RunOnPostgreSQL runs the tests of the package again, in another process, with their data in PostgreSQL.
+func RunOnPostgreSQL(t *testing.T) {
 	t.Helper()
 	switch {
 	case os.Getenv(OnPostgres) != "":
@@ -303,8 +303,8 @@ func AgainOnPostgreSQL(t *testing.T) {
 // started are the tests that already have an API.
 var started sync.Map
 
-// Beside makes a test run in parallel with others, which have their own data. Subtests run one after another.
-func Beside(t *testing.T) {
+// RunParallel makes a test run in parallel with others, which have their own data. Subtests run one after another.
+func RunParallel(t *testing.T) {
 	if _, there := started.LoadOrStore(t, true); !there && !strings.Contains(t.Name(), "/") {
 		t.Parallel()
 	}

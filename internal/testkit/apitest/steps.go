@@ -130,7 +130,7 @@ func (c *Client) Forget() {
 	c.T.Helper()
 	for deadline := time.Now().Add(Patience); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := c.Data.Store.PruneHistory(c.T.Context(), c.Data.Store.Update, time.Now().Add(time.Hour),
-			history.Begins(c.Data.Sealer)); err != nil {
+			history.SignStart(c.Data.Sealer)); err != nil {
 			c.T.Fatal(err)
 		}
 		left := c.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")

@@ -114,7 +114,7 @@ directory %[1]s/branch
 access to attrs=userPassword by anonymous auth by self write by * none
 access to * by * read
 `, dir)
-	port, secure := int64(freeport.For(t).Port()), int64(freeport.For(t).Port())
+	port, secure := int64(freeport.Reserve(t).Port()), int64(freeport.Reserve(t).Port())
 	people := fmt.Sprintf(`dn: dc=example,dc=net
 objectClass: dcObject
 objectClass: organization

@@ -31,7 +31,7 @@ func Kerberos(t *testing.T, password string) Realm {
 	t.Helper()
 	center, admin, util := Program(t, "krb5kdc"), Program(t, "kadmin.local"), Program(t, "kdb5_util")
 	dir := t.TempDir()
-	r := Realm{Name: "EXAMPLE.NET", At: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), freeport.For(t).Port())}
+	r := Realm{Name: "EXAMPLE.NET", At: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), freeport.Reserve(t).Port())}
 	files := map[string]string{
 		"krb5.conf": fmt.Sprintf("[libdefaults]\n default_realm = %[1]s\n dns_lookup_kdc = false\n[realms]\n %[1]s = {\n kdc = %[2]s\n }\n",
 			r.Name, r.At),

@@ -123,8 +123,8 @@ func Edited(t testing.TB, form url.Values, edit func(string) string) url.Values 
 	return url.Values{"SAMLResponse": {base64.StdEncoding.EncodeToString([]byte(edited))}, "RelayState": form["RelayState"]}
 }
 
-// Asserted returns the assertion in the XML of a response.
-func Asserted(response string) string {
+// ReadAssertion returns the assertion in the XML of a response.
+func ReadAssertion(response string) string {
 	from, to := strings.Index(response, "<saml:Assertion"), strings.LastIndex(response, "</saml:Assertion>")
 	if from < 0 || to < 0 {
 		return ""

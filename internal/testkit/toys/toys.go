@@ -88,7 +88,7 @@ func Registry() *resource.Registry {
 // label can be attached to all resources.
 type label struct{ schema.Head }
 
-// DeclareBookAgain declares a type that is already declared.
-func DeclareBookAgain(r *resource.Registry) {
+// RedeclareBook declares a type that is already declared.
+func RedeclareBook(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "books"}, &book{})
 }

@@ -196,8 +196,8 @@ func parseRecords(u *Unit) (*parsed, error) {
 	return p, nil
 }
 
-// only returns an error if the unit contains items of other kinds than allowed, which would have no effect.
-func (p *parsed) only(allowed ...string) error {
+// checkKinds returns an error if the unit contains items of other kinds than allowed, which would have no effect.
+func (p *parsed) checkKinds(allowed ...string) error {
 	for kind, n := range map[string]int{"server": len(p.servers), "network": len(p.networks), "pool": len(p.pools),
 		"reservation": len(p.reservations), "class": len(p.classes), "subclass": len(p.subclasses), "MAC pool": len(p.macPools),
 		"MAC address": len(p.macs), "pair": len(p.pairs), "zone": len(p.zones), "order": len(p.orders)} {
@@ -246,7 +246,7 @@ func (c *Content) compileServer() error {
 	if err := p.checkUsed(map[int64]bool{0: true}); err != nil {
 		return err
 	}
-	return p.only("server", "pair", "zone")
+	return p.checkKinds("server", "pair", "zone")
 }
 
 func (c *Content) compileNetwork(id int64, p *parsed) error {
@@ -297,7 +297,7 @@ func (c *Content) compileNetwork(id int64, p *parsed) error {
 	if n.Shared != 0 {
 		c.shared[n.Shared] = append(c.shared[n.Shared], n)
 	}
-	return errors.Join(p.checkUsed(used), p.only("network", "pool", "reservation", "order"))
+	return errors.Join(p.checkUsed(used), p.checkKinds("network", "pool", "reservation", "order"))
 }
 
 // reserve adds a reservation.
@@ -361,7 +361,7 @@ func (c *Content) compileClass(id int64, p *parsed) error {
 		x.subclasses[string(one.Value)] = &subclass{Subclass: one, own: p.scope(one.ID, used)}
 	}
 	c.classes = append(c.classes, x)
-	return errors.Join(p.checkUsed(used), p.only("class", "subclass"))
+	return errors.Join(p.checkUsed(used), p.checkKinds("class", "subclass"))
 }
 
 func (c *Content) compileMACPool(id int64, p *parsed) error {
@@ -379,7 +379,7 @@ func (c *Content) compileMACPool(id int64, p *parsed) error {
 		}
 		c.macs[string(one.MAC)] = member{MACAddress: one, pool: x, own: p.scope(one.ID, used)}
 	}
-	return errors.Join(p.checkUsed(used), p.only("MAC pool", "MAC address"))
+	return errors.Join(p.checkUsed(used), p.checkKinds("MAC pool", "MAC address"))
 }
 
 // indexPrefixes lists the prefix lengths in use.

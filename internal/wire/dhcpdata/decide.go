@@ -75,7 +75,7 @@ func Decide(c *Content, f *Facts, leases Leases, now int64) *Decision {
 	return d.d
 }
 
-// address returns an option that contains one address. Zero octets are no address; wrong reports another length.
+// address returns an option that contains one address. Zero octets are not an address; wrong reports another length.
 func (d *decider) address(code uint8) (a netip.Addr, wrong bool) {
 	data, ok := d.f.Options[code]
 	if !ok {

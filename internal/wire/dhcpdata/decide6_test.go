@@ -277,7 +277,7 @@ func TestExchange6(t *testing.T) {
 func TestPrefixes6(t *testing.T) {
 	c := newPlan6().compile(t)
 	leases, seen := memory{}, map[netip.Addr]bool{}
-	for client := range byte(3) { // 2001:db8:1:8000::/56 to :8300::/56, of which :8100:: is reserved
+	for client := range byte(3) { // 2001:db8:1:8000::/56 to :8300::/56, with :8100:: reserved
 		d := ask6{kind: dhcpmsg.Request6, client: client + 20, options: dhcpmsg.Options6{pd(1)}}.decide(t, c, leases)
 		leases.apply(d)
 		if len(d.Changes) != 1 || d.Changes[0].PrefixLength != 56 || d.Changes[0].Pool != 42 {
@@ -494,10 +494,10 @@ func TestBadMessages6(t *testing.T) {
 		}
 	}
 	if got := summary(t, ask6{kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{late}}.decide(t, c, memory{})); got !=
-		"ADVERTISE; ia-na 1 2001:db8:1::10/86400" { // lifetimes that contradict each other are no wish
+		"ADVERTISE; ia-na 1 2001:db8:1::10/86400" { // lifetimes that contradict each other are ignored
 		t.Error(got)
 	}
-	// A prefix length of 0 is no wish, and a relay on layer 2 has no link address.
+	// A prefix length of 0 is ignored, and a relay on layer 2 has no link address.
 	if got := summary(t, ask6{kind: dhcpmsg.Solicit6, client: 9, link: "::", local: "2001:db8:1::1/64",
 		options: dhcpmsg.Options6{pd(1, "::/0")}}.decide(t, c, memory{})); got != "ADVERTISE; ia-pd 1 2001:db8:1:8100::/56/86400" {
 		t.Error(got)

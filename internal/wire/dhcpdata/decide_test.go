@@ -247,7 +247,7 @@ func TestDecide(t *testing.T) {
 			message(Discover, 1, asks("10.0.0.11")), "OFFER 10.0.0.10"},
 		{"the gateway is never leased", newPlan(), nil, message(Discover, 1, asks("10.0.0.1")), "OFFER 10.0.0.10"},
 		{"a reserved address inside of the range belongs to its client", newPlan(), nil, message(Discover, 8), "OFFER 10.0.0.12"},
-		{"and to nobody else", newPlan(), nil, message(Discover, 1, asks("10.0.0.12")), "OFFER 10.0.0.10"},
+		{"and not to other clients", newPlan(), nil, message(Discover, 1, asks("10.0.0.12")), "OFFER 10.0.0.10"},
 		{"a reservation outside of the range", newPlan(), nil, message(Discover, 9), "OFFER 10.0.0.20"},
 		{"a reservation by MAC ignores option 61", newPlan(), nil, message(Discover, 9, with(61, "\x00rom")), "OFFER 10.0.0.20"},
 		{"also if another identifier of the same hardware holds it", newPlan(), lease(9, "10.0.0.20", Leased, reserve),
@@ -266,7 +266,7 @@ func TestDecide(t *testing.T) {
 		{"also a reserved one, for its own client", newPlan(), lease(9, "10.0.0.20", Abandoned), message(Discover, 9), "OFFER 10.0.0.10"},
 		{"which keeps the other address meanwhile", newPlan(), leases(slices.Concat(pair(leased(9, "10.0.0.20", Abandoned)),
 			pair(leased(9, "10.0.0.10", Leased)))...), message(Request, 9, renews("10.0.0.10")), "ACK 10.0.0.10"},
-		{"and gets the reserved one if there is no other", newPlan(service("booting", true), service("allow-mac-pool", []int64{77})),
+		{"and gets the reserved one if no other is free", newPlan(service("booting", true), service("allow-mac-pool", []int64{77})),
 			lease(9, "10.0.0.20", Abandoned), message(Discover, 9), "OFFER 10.0.0.20"},
 		{"INIT-REBOOT of an unknown client for an address in no range is silent", newPlan(authoritative), nil,
 			message(Request, 1, asks("10.0.0.99")), "- address-not-served"},
@@ -486,8 +486,8 @@ func TestCacheThreshold(t *testing.T) {
 	}
 }
 
-// TestEnds checks which other leases of a client end with a new one.
-func TestEnds(t *testing.T) {
+// TestEndedLeases checks which other leases of a client end with a new one.
+func TestEndedLeases(t *testing.T) {
 	other := func(l *LeaseState) { l.Client = "cother" }
 	elsewhere := func(l *LeaseState) { l.Network, l.Address = 30, addr("10.3.0.10") }
 	f := message(Request, 1, asks("10.0.0.10"), to("10.0.0.2"))

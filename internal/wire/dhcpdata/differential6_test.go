@@ -6,9 +6,9 @@ import (
 	"portolan/internal/base/dhcpmsg"
 )
 
-// TestBesideKea6 checks what the comparison with Kea found: the options of a client with an address and a prefix, further associations in a
-// RENEW, and a reservation for a client that renews another address.
-func TestBesideKea6(t *testing.T) {
+// TestKeaAnswers6 checks what the comparison with Kea found: the options of a client with an address and a prefix, further associations in
+// a RENEW, and a reservation for a client that renews another address.
+func TestKeaAnswers6(t *testing.T) {
 	c := newPlan6(option6(0, 23, "network"), option6(41, 23, "range"), option6(42, 24, "prefixes"), option6(43, 23, "address"),
 		option6(45, 24, "prefix")).compile(t)
 	value := func(d *Decision6, code uint16) string {

@@ -1,6 +1,7 @@
 // Package dhcpdata defines the content of a DHCP server: networks, pools, reservations, classes, MAC pools, options and pairs. A manager
 // compiles it, and a service point serves it. The package also contains the decision on a message of a client: the service point, the
-// validation of deployments and the explanation at the manager use the same function. Everything here is pure: there is no input or output.
+// validation of deployments and the explanation at the manager use the same function. All functions are pure: they use only their
+// arguments.
 //
 // Content consists of units, such as a network with its pools and reservations. A unit is a set of records. Its hash does not depend on
 // their order, so a change of one reservation costs one record.

@@ -25,7 +25,7 @@ func (c *Content) Gained(previous *Content, network int64) (all []Interval, coun
 		}
 	}
 	for _, p := range n.pools {
-		all = append(all, without(p.Ranges, before[p.ID])...)
+		all = append(all, subtractIntervals(p.Ranges, before[p.ID])...)
 	}
 	for _, i := range all {
 		if count+i.size() < count {
@@ -36,8 +36,8 @@ func (c *Content) Gained(previous *Content, network int64) (all []Interval, coun
 	return all, count
 }
 
-// without returns the parts of sorted intervals that are in none of other sorted intervals.
-func without(all, taken []Interval) (rest []Interval) {
+// subtractIntervals returns the parts of sorted intervals that are in none of other sorted intervals.
+func subtractIntervals(all, taken []Interval) (rest []Interval) {
 	for _, i := range all {
 		for len(taken) > 0 && taken[0].Last.Less(i.First) {
 			taken = taken[1:]

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWithout compares the difference of random intervals with that of sets of addresses.
-func TestWithout(t *testing.T) {
+// TestDifferenceOfIntervals compares the difference of random intervals with that of sets of addresses.
+func TestDifferenceOfIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	at := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
 	random := func() (all []Interval) {
@@ -21,7 +21,7 @@ func TestWithout(t *testing.T) {
 	}
 	for range 1000 {
 		all, taken := random(), random()
-		rest := without(all, taken)
+		rest := subtractIntervals(all, taken)
 		for n := range 256 {
 			want := contains(all, at(n)) && !contains(taken, at(n))
 			if got := slices.ContainsFunc(rest, func(i Interval) bool { return i.Contains(at(n)) }); got != want {

@@ -69,7 +69,7 @@ func answered(d *Decision) string {
 	return flags + " " + name
 }
 
-// TestNames checks the names of clients of DHCPv4, one line for each rule. "PTR" stands for the usual PTR record of 10.0.0.10.
+// TestNames checks the names of clients of DHCPv4, one line for each rule. "PTR" means the usual PTR record of 10.0.0.10.
 func TestNames(t *testing.T) {
 	host := with(12, "Desk_1.home")
 	fqdn := func(flags byte, name string) func(*Facts) { return with(81, string([]byte{flags, 0, 0})+name) }
@@ -110,7 +110,7 @@ func TestNames(t *testing.T) {
 		{"unless client-updates is off", newPlan(on(service("client-updates", false))...), message(Discover, 1, fqdn(0, "pc.home.example")),
 			"pc.lab.example. A PTR", "SO pc.lab.example"},
 		{"the flag N", newPlan(on()...), message(Discover, 1, fqdn(fqdnNone, "pc")), "", "N pc"},
-		{"without updates the server says so", newPlan(), message(Discover, 1, fqdn(fqdnServer, "pc")), "", "ON pc"},
+		{"without updates the server sets N", newPlan(), message(Discover, 1, fqdn(fqdnServer, "pc")), "", "ON pc"},
 		{"do-forward-updates off", newPlan(on(service("do-forward-updates", false))...), message(Discover, 1, fqdn(fqdnServer, "pc")),
 			"pc.lab.example. PTR", "O pc.lab.example"},
 		{"do-reverse-updates off", newPlan(on(service("do-reverse-updates", false))...), message(Discover, 1, host),

@@ -313,7 +313,7 @@ func (p *expressionParser) option() (code, sub uint8, err error) {
 			return code, 0, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("there is no option %q", name)
+	return 0, 0, fmt.Errorf("unknown option %q", name)
 }
 
 // sentByClients are the options that clients and relays commonly send, as code and sub-option.
@@ -353,7 +353,7 @@ func MatchOf(option string, offset, length int) (*Expression, error) {
 	if option != OpHardware {
 		both, ok := sentByClients[option]
 		if !ok {
-			return nil, fmt.Errorf("there is no option %q", option)
+			return nil, fmt.Errorf("unknown option %q", option)
 		}
 		x = &Expression{Op: OpOption, Code: both[0], Sub: both[1]}
 	}

@@ -73,8 +73,8 @@ func TestInvalidExpressions(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "too early",
 		"if":                                    "too early",
-		"if option":                             "no option",
-		"if option colour = 1":                  "no option \"colour\"",
+		"if option":                             "unknown option",
+		"if option colour = 1":                  "unknown option \"colour\"",
 		"if option host-name":                   "expected",
 		"if known known":                        "follows the end",
 		"if option host-name ~= \"(\"":          "missing closing",

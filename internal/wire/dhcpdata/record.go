@@ -66,7 +66,7 @@ func Decode(r Record) (Item, error) {
 	case 'Q':
 		return decode[Order](r)
 	}
-	return nil, fmt.Errorf("there is no kind %q of records", r[0])
+	return nil, fmt.Errorf("unknown kind %q of records", r[0])
 }
 
 func decode[T Item](r Record) (Item, error) {

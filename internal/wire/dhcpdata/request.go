@@ -163,7 +163,7 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 	case contains(p.Probed, a) && (kind == selecting || kind == initReboot) && (l.State != Leased && l.State != Offered || !d.holds(l)):
 		return p.source(), NotLeased // a static address is probed before each offer
 	case recorded && d.holds(l):
-		return Source{}, Served // also a former lease that nobody else received
+		return Source{}, Served // also a former lease whose address no other client has received
 	case recorded && l.State != Free:
 		return p.source(), LeasedToOther
 	}

@@ -61,7 +61,7 @@ func checkService(name string, v6 bool, value json.RawMessage) error {
 	o, ok := FindService(name, v6)
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no service option %q", name)
+		return fmt.Errorf("unknown service option %q", name)
 	case o.Effect == "":
 		return fmt.Errorf("the service option %s has no effect: %s", name, o.Refusal)
 	}

@@ -93,7 +93,7 @@ var services4 = []ServiceOption{
 	{Name: "update-conflict-detection", Value: Boolean,
 		Effect: "If false, names of other clients are overwritten in DNS (default true)."},
 	{Name: "update-optimization", Value: Boolean, Effect: "If false, each stored renewal updates DNS again (default true)."},
-	{Name: "update-static-leases", Value: Boolean, Effect: "Clients with a reservation have names in DNS, too (default false)."},
+	{Name: "update-static-leases", Value: Boolean, Effect: "Registers also the names of clients with a reservation (default false)."},
 	{Name: "use-host-decl-names", Value: Boolean, Effect: "The name of a reservation is sent as host name."},
 	{Name: "use-lease-addr-for-default-route", Value: Boolean, Effect: "The client's own address is sent as router."},
 }

@@ -60,5 +60,5 @@ var services6 = []ServiceOption{
 		Effect: "If false, names of other clients are overwritten in DNS (default true)."},
 	{Name: "update-optimization", V6: true, Value: Boolean, Effect: "If false, each stored renewal updates DNS again (default true)."},
 	{Name: "update-static-leases", V6: true, Value: Boolean,
-		Effect: "Clients with a reservation have names in DNS, too (default false)."},
+		Effect: "Registers also the names of clients with a reservation (default false)."},
 }

@@ -17,8 +17,8 @@ type Revision = zonedata.Revision
 // Total returns the hash of a server's content: the content hash of each unit by its id.
 func Total(units map[string]string) Hash { return zonedata.Total(nil, units) }
 
-// Nothing returns the revision of a server without content.
-func Nothing() string { return Revision{Hash: Total(nil)}.String() }
+// EmptyRevision returns the revision of a server without content.
+func EmptyRevision() string { return Revision{Hash: Total(nil)}.String() }
 
 // HashOf returns the hash of records.
 func HashOf(records []Record) (h Hash) {

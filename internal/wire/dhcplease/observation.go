@@ -13,7 +13,7 @@ import (
 // JSON. The oldest records are dropped while the manager cannot be reached.
 const Observations = "dhcp-observations"
 
-// Observation is what a server has seen since its last observation.
+// Observation contains the events of a server since its last observation.
 type Observation struct {
 	// Refused are the last clients without an answer, or with a NAK. Counts are the numbers of such messages.
 	Refused []Refused      `json:"refused,omitempty"`

@@ -25,8 +25,8 @@ func TestMixingTable(t *testing.T) {
 	}
 }
 
-// TestHalves checks that each side owns about half of the addresses at first.
-func TestHalves(t *testing.T) {
+// TestSharesAreHalves checks that each side owns about half of the addresses at first.
+func TestSharesAreHalves(t *testing.T) {
 	own := 0
 	for a := netip.MustParseAddr("10.0.0.0"); a != netip.MustParseAddr("10.0.1.0"); a = a.Next() {
 		if BaseOwner(a) == Primary {
@@ -66,8 +66,8 @@ func machines(t *testing.T, one, two Status, now int64) (a, b *modelServer, play
 	}
 }
 
-// TestLostDiskWaits checks that a server without its leases leases nothing for the time of MCLT after its start, and that the partner goes
-// on.
+// TestLostDiskWaits checks that a server without its leases leases nothing for the time of MCLT after its start, and that the
+// partner\ncontinues.
 func TestLostDiskWaits(t *testing.T) {
 	const start = 2_000_000
 	a, b, play := machines(t, Status{}, Status{Known: true}, start)

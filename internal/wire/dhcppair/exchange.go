@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// recovers reports whether a server has to recover, by the hellos of both.
-func recovers(x, y *Hello) (has, lost bool) {
+// mustRecover reports whether a server has to recover, by the hellos of both.
+func mustRecover(x, y *Hello) (has, lost bool) {
 	switch {
 	case y.Known && !x.Known:
 		return true, true
@@ -97,8 +97,8 @@ func (m *Machine) greet(h *Hello, e *Effects, now int64) error {
 	m.peer, m.met = h, true
 	own := &Hello{Side: m.config.Side, Known: m.status.Known, Phase: m.status.Phase, Lost: m.status.Lost}
 	var lost bool
-	m.recovers, lost = recovers(own, h)
-	m.theyRecover, _ = recovers(h, own)
+	m.recovers, lost = mustRecover(own, h)
+	m.theyRecover, _ = mustRecover(h, own)
 	if m.recovers && (m.status.Phase != Recover || lost && !m.status.Lost) {
 		since := now
 		if lost { // it may have leased addresses until its disk was lost, at the latest until it started
@@ -190,7 +190,7 @@ func (m *Machine) Outgoing(records Records, now int64) (e Effects) {
 		if len(out.Bindings) == 0 {
 			break
 		}
-		m.queue = removed(m.queue, later)
+		m.queue = removeAt(m.queue, later)
 		e.Messages = append(e.Messages, out)
 	}
 	if m.normal {
@@ -204,8 +204,8 @@ func (m *Machine) Outgoing(records Records, now int64) (e Effects) {
 	return e
 }
 
-// removed returns a list without the elements at the sorted positions.
-func removed[T any](all []T, at []int) []T {
+// removeAt returns a list without the elements at the sorted positions.
+func removeAt[T any](all []T, at []int) []T {
 	out := all[:0]
 	for i, one := range all {
 		if len(at) > 0 && at[0] == i {

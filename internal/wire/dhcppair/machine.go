@@ -285,8 +285,9 @@ func (m *Machine) Declare(number, now int64) bool {
 	return true
 }
 
-// Downed follows the declaration at the partner that this server is down: it leases nothing until it has the records of the partner.
-func (m *Machine) Downed(number, now int64) bool {
+// FollowDeclaration follows the declaration at the partner that this server is down: it leases nothing until it has the records of the
+// partner.
+func (m *Machine) FollowDeclaration(number, now int64) bool {
 	if number <= m.status.Downed {
 		return false
 	}
@@ -317,8 +318,8 @@ func (m *Machine) MarkAll(all []netip.Addr) {
 	m.marking = false
 }
 
-// Wanted notes that the lease of an address of this server has ended, so that the partner is asked whether it is free.
-func (m *Machine) Wanted(a netip.Addr) {
+// NoteEnded notes that the lease of an address of this server has ended, so that the partner is asked whether it is free.
+func (m *Machine) NoteEnded(a netip.Addr) {
 	if _, known := m.wanted[a]; !known && !m.asked[a] {
 		m.wanted[a] = 0
 	}

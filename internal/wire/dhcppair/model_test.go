@@ -45,7 +45,8 @@ type modelClient struct {
 	exchanges int
 }
 
-// modelServer is a server. mem is what it knows, disk what survives a kill. queue contains what waits for the disk.
+// modelServer is a server. mem is its state in memory, disk the state that survives a kill. queue contains the changes that wait for the
+// disk.
 type modelServer struct {
 	m       *model
 	side    Side
@@ -64,7 +65,7 @@ type modelServer struct {
 	empty bool
 }
 
-// modelCommit is a change on its way to the disk, and what follows.
+// modelCommit is a change on its way to the disk, and its callback.
 type modelCommit struct {
 	changes map[netip.Addr]Record
 	status  *Status
@@ -261,7 +262,7 @@ func (m *model) restart(s *modelServer) {
 	if other.up {
 		known = other.machine.Status()
 	}
-	if known.Phase == PartnerDown && s.machine.Downed(known.Declaration, s.now()) {
+	if known.Phase == PartnerDown && s.machine.FollowDeclaration(known.Declaration, s.now()) {
 		status := s.machine.Status()
 		s.commit(nil, &status, func() {})
 	}
@@ -298,7 +299,7 @@ func (m *model) give(s *modelServer) {
 	if r := s.Record(a); s.up && s.machine.IsNormal() && s.machine.CanGive(r, s.now()) {
 		m.note("%s gives %s to its partner", s.side, a)
 		s.machine.Mark(a)
-		s.commit(map[netip.Addr]Record{a: s.machine.Give(r)}, nil, func() {})
+		s.commit(map[netip.Addr]Record{a: s.machine.GiveToPartner(r)}, nil, func() {})
 	}
 }
 
@@ -347,14 +348,14 @@ func (m *model) work(s *modelServer) {
 	case 2:
 		for a, r := range s.mem {
 			if r.IsHeld() && r.Owner == s.side && r.hasEnded(s.now()) {
-				s.machine.Wanted(a)
+				s.machine.NoteEnded(a)
 			}
 		}
 		s.follow(s.machine.Tick(s.now()))
 		s.follow(s.machine.Outgoing(s, s.now()))
 	default:
 		a := m.all[m.random.IntN(len(m.all))]
-		if r := s.Record(a); s.machine.Reclaims(r, s.now()) && (r.Owner != s.side || r.IsHeld()) {
+		if r := s.Record(a); s.machine.CanReclaim(r, s.now()) && (r.Owner != s.side || r.IsHeld()) {
 			s.machine.Mark(a)
 			s.commit(map[netip.Addr]Record{a: s.machine.Reclaim(r)}, nil, func() {})
 		}

@@ -110,14 +110,14 @@ func (m *Machine) May(r Record, client string, now int64) bool {
 		return false
 	case r.IsHeld() && r.Client == client && r.State != Abandoned:
 		return true
-	case m.Reclaims(r, now):
+	case m.CanReclaim(r, now):
 		return true
 	}
 	return !r.IsHeld() && r.Owner == m.config.Side
 }
 
-// Reclaims reports whether the partner is down for so long that no lease of the address can last, except those in the record.
-func (m *Machine) Reclaims(r Record, now int64) bool {
+// CanReclaim reports whether the partner is down for so long that no lease of the address can last, except those in the record.
+func (m *Machine) CanReclaim(r Record, now int64) bool {
 	return m.isAlone() && r.hasEnded(now) && r.Theirs <= now && m.status.Since+m.config.MCLT <= now
 }
 
@@ -134,7 +134,7 @@ func (m *Machine) Reclaim(r Record) Record {
 
 // Grant returns the record after a lease until expires. wanted is the end that the configuration allows. May has returned true.
 func (m *Machine) Grant(r Record, client string, now, expires, wanted int64) Record {
-	if m.Reclaims(r, now) && (r.Owner != m.config.Side || r.IsHeld() && r.Client != client) {
+	if m.CanReclaim(r, now) && (r.Owner != m.config.Side || r.IsHeld() && r.Client != client) {
 		r = m.Reclaim(r)
 	}
 	if r.Client != client || r.Agreed || r.State != Leased {
@@ -176,8 +176,8 @@ func (m *Machine) CanGive(r Record, now int64) bool {
 	return !r.IsHeld() && r.Owner == m.config.Side && r.hasEnded(now)
 }
 
-// Give returns the record after the ownership has been given to the partner.
-func (m *Machine) Give(r Record) Record {
+// GiveToPartner returns the record after the ownership has been given to the partner.
+func (m *Machine) GiveToPartner(r Record) Record {
 	r.Owner = m.config.Side.Other()
 	r.Epoch++
 	r.Versions[m.config.Side]++
@@ -195,8 +195,8 @@ func remaining(t, now int64) int64 {
 // slack is added to the rest of a time that arrives, because seconds are rounded.
 const slack = 2
 
-// until returns the time after a rest that has arrived.
-func until(rest, now int64) int64 {
+// resumeTime returns the time after a rest that has arrived.
+func resumeTime(rest, now int64) int64 {
 	switch {
 	case rest <= 0:
 		return now
@@ -287,12 +287,12 @@ func (m *Machine) apply(r Record, b Binding, now int64) outcome {
 			m.adopt(n, b, now)
 			n.Mine = mine
 		} else if string(b.Client) == r.Client {
-			n.Expires = max(n.Expires, until(b.Expires, now))
+			n.Expires = max(n.Expires, resumeTime(b.Expires, now))
 		}
 		n.Versions[me]++
 		out.answers = true
 	}
-	n.Theirs = until(b.Horizon, now)
+	n.Theirs = resumeTime(b.Horizon, now)
 	n.Versions[them] = b.Versions[them]
 	return out
 }
@@ -325,7 +325,7 @@ func (m *Machine) adopt(n *Record, b Binding, now int64) {
 	} else {
 		n.Want = 0
 	}
-	n.Client, n.State, n.Start, n.Expires = string(b.Client), b.State, now-b.Age, until(b.Expires, now)
+	n.Client, n.State, n.Start, n.Expires = string(b.Client), b.State, now-b.Age, resumeTime(b.Expires, now)
 	n.Agreed = b.Agreed && n.Mine <= now
 	n.Versions[m.config.Side] = max(n.Versions[m.config.Side], b.Versions[m.config.Side])
 	if n.Agreed {
@@ -337,8 +337,8 @@ func (m *Machine) adopt(n *Record, b Binding, now int64) {
 // restore returns the record of a server that has lost its disk: the partner tells what it has acknowledged.
 func (m *Machine) restore(r Record, b Binding, now int64) Record {
 	me := m.config.Side
-	n := Record{Client: string(b.Client), State: b.State, Start: now - b.Age, Expires: until(b.Expires, now),
-		Mine: max(r.Mine, until(b.Yours, now)), Theirs: until(b.Horizon, now), Owner: b.Owner, Epoch: b.Epoch, Agreed: b.Agreed,
+	n := Record{Client: string(b.Client), State: b.State, Start: now - b.Age, Expires: resumeTime(b.Expires, now),
+		Mine: max(r.Mine, resumeTime(b.Yours, now)), Theirs: resumeTime(b.Horizon, now), Owner: b.Owner, Epoch: b.Epoch, Agreed: b.Agreed,
 		Versions: b.Versions}
 	if n.Versions[me] = max(n.Versions[me], r.Versions[me]); r.Epoch > b.Epoch {
 		n.Owner, n.Epoch = r.Owner, r.Epoch

@@ -258,8 +258,8 @@ func readPart(in *bufio.Reader, buffer []byte) (kind byte, text []byte, err erro
 	return kind, text, err
 }
 
-// Nothing returns the revision of a server without files. WriteEmpty writes the stream that results in it.
-func Nothing() string {
+// EmptyRevision returns the revision of a server without files. WriteEmpty writes the stream that results in it.
+func EmptyRevision() string {
 	_, hash, _ := Manifest{}.Encode()
 	return content.Revision{Hash: hash}.String()
 }
@@ -270,5 +270,5 @@ func WriteEmpty(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return NewWriter(out, content.Envelope{To: Nothing()}, text).Close()
+	return NewWriter(out, content.Envelope{To: EmptyRevision()}, text).Close()
 }

@@ -297,7 +297,7 @@ func (r Repository) placeRoot(number int64) error {
 
 // withLock runs fn while no other process writes the repository.
 func (r Repository) withLock(fn func() error) error {
-	lock, err := dirlock.Take(r.Dir, "portolan release")
+	lock, err := dirlock.Acquire(r.Dir, "portolan release")
 	if err != nil {
 		return err
 	}

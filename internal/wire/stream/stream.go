@@ -12,7 +12,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Path is where a service point posts a Batch, with its check-in certificate. The response is an Answer.
+// Path is the path to which a service point posts a Batch, with its check-in certificate. The response is an Answer.
 const Path = "/stream/v1"
 
 // Limits of a batch: records, octets of one record, octets of all records.

@@ -6,7 +6,7 @@ import "slices"
 func Diff(before, after []Entry) (removed, added []Entry) {
 	d := Differ{After: after}
 	for _, e := range before {
-		d.Before(e)
+		d.AddEarlier(e)
 	}
 	return d.End()
 }
@@ -17,8 +17,8 @@ type Differ struct {
 	removed, added []Entry
 }
 
-// Before compares the next record of the earlier list, which is sorted.
-func (d *Differ) Before(e Entry) {
+// AddEarlier compares the next record of the earlier list, which is sorted.
+func (d *Differ) AddEarlier(e Entry) {
 	for len(d.After) > 0 {
 		c := d.After[0].Compare(e)
 		if c > 0 {

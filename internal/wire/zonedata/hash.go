@@ -40,7 +40,7 @@ func (h Hash) String() string {
 func ParseHash(text string) (h Hash, err error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 32 {
-		return h, fmt.Errorf("%q is no hash of a zone", text)
+		return h, fmt.Errorf("%q is not the hash of a zone", text)
 	}
 	for i := range h {
 		h[i] = binary.BigEndian.Uint64(b[8*i:])

@@ -39,7 +39,7 @@ func NewRecord(rr dns.RR) (Record, error) {
 func (r Record) Check() error {
 	end := NameEnd(r, 0)
 	if end < 0 || len(r) < end+fixedSize || len(r) != end+fixedSize+int(binary.BigEndian.Uint16(r[end+8:])) {
-		return fmt.Errorf("%d bytes that are no record", len(r))
+		return fmt.Errorf("%d bytes that are not a record", len(r))
 	}
 	return nil
 }
@@ -125,19 +125,69 @@ func AppendKey(key, owner []byte) []byte {
 	return key
 }
 
-// Entry is a record with the key of its owner.
+// Entry is a record with the key of its owner. It refers to its octets by their place in a Block, because the list of the records of a
+// large zone takes much memory.
 type Entry struct {
-	Key    []byte
-	Record Record
+	octets   *[]byte
+	at, size uint32 // of the length of the key in two octets, the key and the record
+}
+
+// keyLength is the number of octets before the key of an entry.
+const keyLength = 2
+
+// NewEntry returns the entry of a record, in a block of its own.
+func NewEntry(r Record) Entry {
+	e, _ := NewBlock(entrySize(r)).Add(r)
+	return e
+}
+
+// entrySize returns the maximum number of octets of the entry of a record. An escaped octet of a key takes two.
+func entrySize(r Record) int { return keyLength + 2*NameEnd(r, 0) + len(r) }
+
+// Key returns the key of the owner.
+func (e Entry) Key() []byte {
+	entry := (*e.octets)[e.at : e.at+e.size]
+	end := keyLength + int(binary.BigEndian.Uint16(entry))
+	return entry[keyLength:end:end]
+}
+
+// Record returns the record.
+func (e Entry) Record() Record {
+	entry := (*e.octets)[e.at : e.at+e.size : e.at+e.size]
+	return Record(entry[keyLength+int(binary.BigEndian.Uint16(entry)):])
+}
+
+// Block contains the octets of entries.
+type Block struct{ octets *[]byte }
+
+// NewBlock returns an empty block of at most 4 GiB.
+func NewBlock(size int) Block {
+	octets := make([]byte, 0, size)
+	return Block{&octets}
+}
+
+// Add adds an entry. ok is false if the block may have no space for it.
+func (b Block) Add(r Record) (e Entry, ok bool) {
+	if b.octets == nil || cap(*b.octets)-len(*b.octets) < entrySize(r) {
+		return e, false
+	}
+	all := *b.octets
+	start := len(all)
+	all = AppendKey(append(all, 0, 0), r.Owner())
+	binary.BigEndian.PutUint16(all[start:], uint16(len(all)-start-keyLength)) //nolint:gosec // a name has at most 255 octets
+	all = append(all, r...)
+	*b.octets = all
+	return Entry{b.octets, uint32(start), uint32(len(all) - start)}, true //nolint:gosec // within the block
 }
 
 // Compare compares entries by owner, then by type with the SOA first, then by bytes.
 func (e Entry) Compare(o Entry) int {
-	if c := bytes.Compare(e.Key, o.Key); c != 0 {
+	if c := bytes.Compare(e.Key(), o.Key()); c != 0 {
 		return c
 	}
-	a, b := e.Record[NameEnd(e.Record, 0):], o.Record[NameEnd(o.Record, 0):]
-	if soa, other := isSOA(a), isSOA(b); soa != other {
+	one, other := e.Record(), o.Record()
+	a, b := one[NameEnd(one, 0):], other[NameEnd(other, 0):]
+	if soa, second := isSOA(a), isSOA(b); soa != second {
 		if soa {
 			return -1
 		}

@@ -230,14 +230,14 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return kind, text, err
 }
 
-// Nothing returns the revision of a server without content. WriteEmpty writes the stream that results in it.
-func Nothing() string { return Revision{Hash: Total(nothing, nil)}.String() }
+// EmptyRevision returns the revision of a server without content. WriteEmpty writes the stream that results in it.
+func EmptyRevision() string { return Revision{Hash: Total(nothing, nil)}.String() }
 
 var nothing = []byte("{}")
 
 // WriteEmpty writes a stream that removes all content.
 func WriteEmpty(out io.Writer) error {
-	w := NewWriter(out, Header{To: Nothing()})
+	w := NewWriter(out, Header{To: EmptyRevision()})
 	w.Settings(nothing)
 	return w.Close()
 }

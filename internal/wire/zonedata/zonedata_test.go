@@ -31,14 +31,14 @@ func TestOrder(t *testing.T) {
 	var entries []Entry
 	for _, name := range names {
 		r := record(t, name+" 60 IN A 192.0.2.1")
-		entries = append(entries, Entry{Key(r.Owner()), r})
+		entries = append(entries, NewEntry(r))
 	}
 	sorted := slices.Clone(entries)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(sorted), func(i, j int) { sorted[i], sorted[j] = sorted[j], sorted[i] }) //nolint:gosec // a test
 	slices.SortFunc(sorted, Entry.Compare)
 	for i := range names {
-		if !bytes.Equal(sorted[i].Record, entries[i].Record) {
-			rr, err := sorted[i].Record.RR()
+		if !bytes.Equal(sorted[i].Record(), entries[i].Record()) {
+			rr, err := sorted[i].Record().RR()
 			t.Errorf("at %d stands %v %v, not %s", i, rr, err, names[i])
 		}
 	}
@@ -81,7 +81,7 @@ func TestDiff(t *testing.T) {
 		for i := range 20 {
 			if random.IntN(2) == 0 {
 				r := record(t, fmt.Sprintf("n%d.example. 60 IN A 192.0.2.%d", i/3, i))
-				all = append(all, Entry{Key(r.Owner()), r})
+				all = append(all, NewEntry(r))
 			}
 		}
 		slices.SortFunc(all, Entry.Compare)
@@ -94,10 +94,10 @@ func TestDiff(t *testing.T) {
 			next := list()
 			removed, added := Diff(last, next)
 			for _, e := range removed {
-				net.Removed(e.Record)
+				net.Removed(e.Record())
 			}
 			for _, e := range added {
-				net.Added(e.Record)
+				net.Added(e.Record())
 			}
 			last = next
 		}
@@ -106,20 +106,20 @@ func TestDiff(t *testing.T) {
 			t.Fatalf("%d of %d and %d", len(net), len(removed), len(added))
 		}
 		for _, e := range removed {
-			if net[string(e.Record)] != -1 {
+			if net[string(e.Record())] != -1 {
 				t.Error("something is removed, and not in the net")
 			}
 		}
 		for _, e := range added {
-			if net[string(e.Record)] != 1 {
+			if net[string(e.Record())] != 1 {
 				t.Error("something is added, and not in the net")
 			}
 		}
 	}
 }
 
-// TestAllows checks that the first matching element decides. A nested list that refuses a client does not match.
-func TestAllows(t *testing.T) {
+// TestAccessListDecides checks that the first matching element decides. A nested list that refuses a client does not match.
+func TestAccessListDecides(t *testing.T) {
 	at := func(text string) Match { return Match{Prefix: netip.MustParsePrefix(text)} }
 	not := func(m Match) Match { m.Not = true; return m }
 	inner := Match{List: []Match{not(at("10.1.0.0/16")), at("10.0.0.0/8")}}

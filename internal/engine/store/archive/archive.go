@@ -225,7 +225,7 @@ func (r *reader) load(ctx context.Context, s *store.Store, h head, progress func
 // rows reads all rows and the end.
 func (r *reader) rows(l *store.Layout, sum *Summary, add func(t *store.Table, row []any) error, progress func(rows int64)) error {
 	tables := map[string]*store.Table{}
-	for _, t := range l.Carried() {
+	for _, t := range l.ListCarried() {
 		tables[t.Name] = t
 	}
 	for rows := int64(0); ; {

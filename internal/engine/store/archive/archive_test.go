@@ -119,6 +119,8 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (1, ?)", []byte{0, 0, 0, 1, 0, 0, 0, 1}),
 			tx.Write("INSERT INTO dhcp_refused_client (id, parent, configuration, version, body, identity, last)"+
 				" SELECT 990003, id, configuration, 1, '{}', 'i', 7 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
+			tx.Write("INSERT INTO observation (id, parent, configuration, low, high, version, body)"+
+				" SELECT 990005, id, configuration, low, low, 1, '{}' FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
 			tx.Write("INSERT INTO dhcp_refused_count (id, parent, configuration, version, body, identity, day, n)"+
 				" SELECT 990004, id, configuration, 1, '{}', 'i', 7, 1 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
 			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
@@ -273,7 +275,7 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
 		t.Errorf("the backup contains %v", sum.Counts)
 	}
-	for _, table := range server.Layout().Carried() {
+	for _, table := range server.Layout().ListCarried() {
 		if sum.Counts[table.Name] == 0 {
 			t.Errorf("the sample has no rows in %s, so their loss would not be detected", table.Name)
 		}

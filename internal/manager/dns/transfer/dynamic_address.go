@@ -20,7 +20,7 @@ var dynamicAddressMigrations embed.FS
 // markAssigned records the addresses that were assigned because the change names them.
 func (u *updater) markAssigned() error {
 	for _, f := range u.importer.assigned {
-		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
+		rows, err := u.c.Tx.ListBelow(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
 		if err != nil {
 			return err
 		}

@@ -160,6 +160,6 @@ func (f *viewFollower) checkZone(followed map[int64]bool, id int64, record *stor
 		return err
 	}
 	return problem.Forbidden("OperationNotPermitted", "%s %s belongs to zone %s of view %s, which follows server %s: change it there, or set "+
-		"the view's followedServer to null", record.Type, problem.About(record.ID, record.Key), problem.About(zone.ID, zone.Key),
-		problem.About(view.ID, view.Name), problem.About(server.ID, server.Name))
+		"the view's followedServer to null", record.Type, problem.Describe(record.ID, record.Key), problem.Describe(zone.ID, zone.Key),
+		problem.Describe(view.ID, view.Name), problem.Describe(server.ID, server.Name))
 }

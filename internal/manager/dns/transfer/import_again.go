@@ -128,7 +128,7 @@ func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines [
 			return nil, err
 		}
 		key := store.AddrKey(a)
-		rows, err := tx.Below(network.ID, "addresses", key, key)
+		rows, err := tx.ListBelow(network.ID, "addresses", key, key)
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func (i *zoneImport) isHostAddress(name string, addr netip.Addr) (bool, error) {
 		return false, err
 	}
 	if i.releasesAddresses {
-		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
+		there, err := i.c.Tx.ListBelow(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
 		if err != nil {
 			return false, err
 		}
@@ -99,7 +99,7 @@ func (i *zoneImport) isLeased(network int64, addr netip.Addr) (bool, error) {
 	if !i.dynamic {
 		return false, nil
 	}
-	ranges, err := i.c.Tx.Below(network, "ranges", store.AddrKey(addr), store.AddrKey(addr))
+	ranges, err := i.c.Tx.ListBelow(network, "ranges", store.AddrKey(addr), store.AddrKey(addr))
 	return len(ranges) > 0, err
 }
 

@@ -74,7 +74,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 		before := done
 		by := store.Author{Name: "command line", Comment: "import"}
 		if err := i.retry(func() error {
-			return a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
+			return a.Store.UpdateIn(ctx, store.ConfigurationScope(within, false), by, func(tx *store.Tx) error {
 				done = before
 				done.Skipped, done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
 				tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
@@ -85,7 +85,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 			return before, ipam.CutOff(err, count)
 		}
 		count += len(part)
-		how.Stepped(ctx, a.Store, count)
+		how.ReportStep(ctx, a.Store, count)
 	}
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
 		done.Unnamed, err = d.listUnnamed(tx, within)
@@ -109,7 +109,7 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
 		refused: map[string]string{}}
 	err = i.retry(func() error {
-		return a.Store.Try(ctx, store.Within(within, false), store.Author{}, func(tx *store.Tx) error {
+		return a.Store.Try(ctx, store.ConfigurationScope(within, false), store.Author{}, func(tx *store.Tx) error {
 			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
 			i.c = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
 			err := createMissingView(i.c, within, view)

@@ -30,7 +30,7 @@ func startServer(t testing.TB, do func(c net.Conn, question []byte)) string {
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+				_ = c.SetDeadline(time.Now().Add(time.Minute))
 				var length [2]byte
 				if _, err := io.ReadFull(c, length[:]); err != nil {
 					return

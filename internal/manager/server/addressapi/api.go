@@ -85,7 +85,7 @@ func (a *API) anyPrincipal(r *http.Request) (authz.Principal, error) {
 	if r.URL.Path == published.Base+"/changes" { // an open page reconnects without a user's action
 		r = identity.Quietly(r)
 	}
-	p, err := a.Identity.Any(r)
+	p, err := a.Identity.AuthenticateAny(r)
 	middleware.NoteUser(r.Context(), p.Name)
 	return p, err
 }

@@ -15,7 +15,7 @@ import (
 // explainPath is the path of explanations of DHCP.
 const explainPath = published.Base + "/dhcpExplanation"
 
-// explanationPath declares the explanation of what a DHCP client gets.
+// explanationPath declares the explanation of a DHCP client's lease and options.
 func (a *API) explanationPath() family.Path {
 	text := family.Schema{"type": "string"}
 	return family.Path{Pattern: explainPath, Operations: []family.Operation{{

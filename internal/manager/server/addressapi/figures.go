@@ -217,7 +217,7 @@ func (a *API) figureResource(ctx context.Context, caller resource.Caller, collec
 			}
 			if !whole[id] {
 				return problem.Forbidden("AccessDenied", "%s does not see everything in %s, and so not its figures", caller.Name,
-					problem.About(row.ID, row.Name))
+					problem.Describe(row.ID, row.Name))
 			}
 		}
 		if collection != figures.Servers {

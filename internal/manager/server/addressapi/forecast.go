@@ -122,8 +122,8 @@ func (a *API) showForecast(w http.ResponseWriter, r *family.Request) error {
 		return cmp.Or(cmp.Compare(*x.FullInDays, *y.FullInDays), cmp.Compare(x.ID, y.ID))
 	})
 	if err := a.Address.Store.View(r.Context(), func(tx *store.Tx) (err error) {
-		if answer.Fullest, err = a.seen(tx, callerOf(r), byShare); err == nil {
-			answer.Filling, err = a.seen(tx, callerOf(r), byTime)
+		if answer.Fullest, err = a.visibleNetworks(tx, callerOf(r), byShare); err == nil {
+			answer.Filling, err = a.visibleNetworks(tx, callerOf(r), byTime)
 		}
 		return err
 	}); err != nil {
@@ -133,8 +133,8 @@ func (a *API) showForecast(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// seen returns the first networks that exist and that the caller sees everything in.
-func (a *API) seen(tx *store.Tx, caller resource.Caller, all []ForecastNetwork) ([]ForecastNetwork, error) {
+// visibleNetworks returns the first networks that exist and that the caller sees everything in.
+func (a *API) visibleNetworks(tx *store.Tx, caller resource.Caller, all []ForecastNetwork) ([]ForecastNetwork, error) {
 	found := []ForecastNetwork{}
 	for part := range slices.Chunk(all[:min(len(all), maxExamined)], 100) {
 		ids := make([]int64, len(part))

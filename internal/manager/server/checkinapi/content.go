@@ -90,7 +90,7 @@ func (c *contentRequest) check(ctx context.Context, last bool) (other, over bool
 		}
 	}()
 	c.held.Arm()
-	if err := c.api.Fleet.Know(ctx, c.shown); err != nil {
+	if err := c.api.Fleet.VerifyCertificate(ctx, c.shown); err != nil {
 		return false, false, err
 	}
 	err = c.api.Store.Read(ctx, func(tx *store.Tx) (err error) {

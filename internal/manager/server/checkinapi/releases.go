@@ -23,7 +23,7 @@ func (a *API) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	if len(r.TLS.PeerCertificates) == 0 {
 		return errNoCertificate
 	}
-	if err := a.Fleet.Know(r.Context(), r.TLS.PeerCertificates[0]); err != nil {
+	if err := a.Fleet.VerifyCertificate(r.Context(), r.TLS.PeerCertificates[0]); err != nil {
 		return err
 	}
 	if a.Releases == "" {

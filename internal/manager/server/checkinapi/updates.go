@@ -12,7 +12,7 @@ import (
 // takeUpdate decides on a message that changes a zone (RFC 2136).
 func (a *API) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) error {
 	shown := r.TLS.PeerCertificates[0]
-	if err := a.Fleet.Know(r.Context(), shown); err != nil {
+	if err := a.Fleet.VerifyCertificate(r.Context(), shown); err != nil {
 		return err
 	}
 	return answer(w, body, func(rq checkin.UpdateRequest) (to checkin.UpdateAnswer, err error) {
@@ -21,7 +21,7 @@ func (a *API) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) er
 			return to, problem.Invalid("client", "%q is no address", rq.Client)
 		}
 		var why string
-		to.Code, why, to.Changed = dnspublish.TakeUpdate(r.Context(), a.Address, u)
+		to.Code, why, to.Changed = dnspublish.ApplyUpdate(r.Context(), a.Address, u)
 		a.Observer.Updated(to.Code)
 		if to.Code != 0 {
 			a.Log.InfoContext(r.Context(), "dynamic update refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", to.Code,

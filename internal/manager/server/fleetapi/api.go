@@ -68,8 +68,8 @@ func (a *API) caller(r *http.Request) (authz.Principal, error) {
 // not part of the resource tree.
 func (a *API) admitReader(r *http.Request) (*http.Request, error) {
 	p, err := a.caller(r)
-	if err == nil && p.Rights != nil && !p.Rights.Everything() {
-		return a.within(r, p, authz.View, false)
+	if err == nil && p.Rights != nil && !p.Rights.SeesEverything() {
+		return a.limitByLabels(r, p, authz.View, false)
 	}
 	return r, err
 }
@@ -87,7 +87,7 @@ func (a *API) admitChanger(r *http.Request) (*http.Request, error) {
 	case p.ReadOnly || p.User == 0:
 		return nil, identity.Forbidden(p)
 	default:
-		if r, err = a.within(r, p, levelFor(r), p.Rights == nil || p.Rights.Everything()); err != nil {
+		if r, err = a.limitByLabels(r, p, levelFor(r), p.Rights == nil || p.Rights.SeesEverything()); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func (a *API) admitChanger(r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.WithContext(fleet.By(r.Context(), author)), nil
+	return r.WithContext(fleet.WithAuthor(r.Context(), author)), nil
 }
 
 // repeatable returns the caller with the Idempotency-Key of its request; empty where it has none.
@@ -108,8 +108,8 @@ func (a *API) repeatable(r *http.Request) (string, error) {
 	return p.Name + "\n" + key, err
 }
 
-// given returns the value of a name; nil where it has none.
-func given(values map[string]string, name string) *string {
+// valueOf returns the value of a name; nil where it has none.
+func valueOf(values map[string]string, name string) *string {
 	text, ok := values[name]
 	if !ok {
 		return nil

@@ -149,13 +149,13 @@ func readChange(r *family.Request, names ...string) (c fleet.ApplicationChange, 
 			return c, nil, problem.Invalid("limits", "must be an object; an empty object removes all limits")
 		}
 		c.Limits = new(checkin.Limits)
-		return c, values, strictly("limits", raw, c.Limits)
+		return c, values, decodeStrict("limits", raw, c.Limits)
 	}
 	return c, values, nil
 }
 
-// strictly reads a member that is an object and rejects unknown fields.
-func strictly(field string, raw json.RawMessage, into any) error {
+// decodeStrict reads a member that is an object and rejects unknown fields.
+func decodeStrict(field string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
@@ -179,7 +179,7 @@ func (a *API) deployApplication(w http.ResponseWriter, r *family.Request) error 
 	if err != nil {
 		return err
 	}
-	if c.Name, c.Version = given(values, "name"), given(values, "version"); c.Name == nil {
+	if c.Name, c.Version = valueOf(values, "name"), valueOf(values, "version"); c.Name == nil {
 		return family.Missing("name")
 	}
 	return a.deploy(w, r, c)
@@ -205,7 +205,7 @@ func (a *API) changeApplication(w http.ResponseWriter, r *family.Request) error 
 	if err != nil {
 		return err
 	}
-	c.TargetVersion = given(values, "targetVersion")
+	c.TargetVersion = valueOf(values, "targetVersion")
 	if c.TargetVersion == nil && c.Configuration == nil && c.AnycastAddresses == nil && c.Limits == nil {
 		return problem.BadRequest("MissingRequiredField", "the body has none of configuration, targetVersion, anycastAddresses and limits")
 	}

@@ -206,8 +206,8 @@ func (a *API) modifyInstance(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	c := fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
-		TargetVersion: given(values, "targetVersion")}
+	c := fleet.InstanceChange{Name: valueOf(values, "name"), Description: valueOf(values, "description"),
+		TargetVersion: valueOf(values, "targetVersion")}
 	if string(r.Members["name"]) == "null" {
 		return problem.Invalid("name", "must not be null")
 	}
@@ -236,7 +236,7 @@ func (a *API) modifyInstance(w http.ResponseWriter, r *family.Request) error {
 	}
 	if raw, ok := r.Members["anycast"]; ok {
 		c.Anycast = &fleet.AnycastChange{}
-		if err := strictly("anycast", raw, &c.Anycast.Settings); err != nil {
+		if err := decodeStrict("anycast", raw, &c.Anycast.Settings); err != nil {
 			return err
 		}
 	}

@@ -30,9 +30,9 @@ func limitsOf(ctx context.Context) *limited {
 	return l
 }
 
-// within holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise. What it
-// may not see is not there (404), what it sees and may not do so much with is refused (403).
-func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
+// limitByLabels holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise.
+// Invisible resources do not exist for it (404), and changes of visible ones beyond its rights are refused (403).
+func (a *API) limitByLabels(r *http.Request, p authz.Principal, needed authz.Level, sees bool) (*http.Request, error) {
 	scopes, err := a.Scopes(r.Context(), p)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, see
 	case best >= needed:
 		return r, nil
 	case best == authz.Hide && !sees:
-		return nil, fleet.Unknown(id)
+		return nil, fleet.UnknownProblem(id)
 	}
 	return nil, problem.Forbidden("AccessDenied", "%s has the level %s for this service point; this requires %s (fleetRights)", p.Name,
 		max(best, authz.View), needed)

@@ -25,8 +25,8 @@ var elsewhere = map[string]string{
 	"httpProxySettings": "by portolan agent --http-proxy",
 }
 
-// refuseElsewhere refuses fields that are set up elsewhere, where they have a value.
-func refuseElsewhere(members map[string]json.RawMessage) error {
+// refuseOtherMembers refuses fields that are set up elsewhere, where they have a value.
+func refuseOtherMembers(members map[string]json.RawMessage) error {
 	var problems []*problem.Problem
 	for _, name := range slices.Sorted(maps.Keys(elsewhere)) {
 		if raw, ok := members[name]; ok && !slices.Contains([]string{"null", `""`, "[]", "{}"}, string(raw)) {
@@ -156,10 +156,10 @@ func (a *API) createServicePoint(w http.ResponseWriter, r *family.Request) error
 	if _, ok := values["name"]; !ok {
 		return family.Missing("name")
 	}
-	if err := refuseElsewhere(r.Members); err != nil {
+	if err := refuseOtherMembers(r.Members); err != nil {
 		return err
 	}
-	wanted := fleet.Wanted{Name: values["name"], Description: given(values, "description"), Variant: checkin.V4,
+	wanted := fleet.Wanted{Name: values["name"], Description: valueOf(values, "description"), Variant: checkin.V4,
 		Endpoint: a.Endpoint()}
 	if raw, ok := r.Members["ntpServers"]; ok && string(raw) != "null" {
 		if wanted.NTPServers, err = ntpServers("ntpServers", raw); err != nil {
@@ -209,7 +209,7 @@ func (a *API) changeSettings(w http.ResponseWriter, r *family.Request) error {
 	if _, err := a.Fleet.ServicePoint(r.Context(), id); err != nil {
 		return err
 	}
-	if err := a.Fleet.Modify(r.Context(), id, fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
+	if err := a.Fleet.Modify(r.Context(), id, fleet.InstanceChange{Name: valueOf(values, "name"), Description: valueOf(values, "description"),
 		NTPServers: servers}); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (a *API) createServiceInstance(w http.ResponseWriter, r *family.Request) er
 	if _, err := a.Fleet.ServicePoint(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
-	c := fleet.ApplicationChange{Name: &name, Version: &version, Title: given(values, "name")}
+	c := fleet.ApplicationChange{Name: &name, Version: &version, Title: valueOf(values, "name")}
 	if c.Configuration, err = configured(nil, r.Members); err != nil {
 		return err
 	}
@@ -303,11 +303,11 @@ func (a *API) changeServiceInstance(w http.ResponseWriter, r *family.Request) er
 	if err != nil {
 		return err
 	}
-	point, before, err := a.Fleet.Whose(r.Context(), r.PathValue("id"))
+	point, before, err := a.Fleet.FindApplication(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	c := fleet.ApplicationChange{TargetVersion: given(values, "version")}
+	c := fleet.ApplicationChange{TargetVersion: valueOf(values, "version")}
 	if text, ok := values["serviceDescriptorID"]; ok {
 		name, version, err := a.Fleet.Descriptor(text)
 		if err != nil {
@@ -332,7 +332,7 @@ func (a *API) changeServiceInstance(w http.ResponseWriter, r *family.Request) er
 }
 
 func (a *API) deleteServiceInstance(w http.ResponseWriter, r *family.Request) error {
-	point, one, err := a.Fleet.Whose(r.Context(), r.PathValue("id"))
+	point, one, err := a.Fleet.FindApplication(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

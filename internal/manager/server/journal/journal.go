@@ -156,5 +156,5 @@ func (b both) WithGroup(name string) slog.Handler {
 	return both{b.log.WithGroup(name), b.file.WithGroup(name)}
 }
 
-// Both returns a handler that passes each record to a log, subject to its level, and to a file.
-func Both(log, file slog.Handler) slog.Handler { return both{log, file} }
+// Tee returns a handler that passes each record to a log, subject to its level, and to a file.
+func Tee(log, file slog.Handler) slog.Handler { return both{log, file} }

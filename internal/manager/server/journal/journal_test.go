@@ -26,7 +26,7 @@ func TestLogsAreBounded(t *testing.T) {
 		}
 	}
 	j.Close()
-	if j, err = Open(path, 100, slog.Default()); err != nil { // it goes on where it was
+	if j, err = Open(path, 100, slog.Default()); err != nil { // it continues at its position
 		t.Fatal(err)
 	}
 	defer j.Close()

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestParkedConnectionsComeBack checks that an answered connection returns to the server when the wait function permits it. If the manager
+// TestParkedConnectionsReturn checks that an answered connection returns to the server when the wait function permits it. If the manager
 // ends before that, or at the same time, the connection is closed.
-func TestParkedConnectionsComeBack(t *testing.T) {
+func TestParkedConnectionsReturn(t *testing.T) {
 	at, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
@@ -42,29 +42,29 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 	<-asked
 	select {
 	case c := <-p.back:
-		t.Errorf("%v comes back before", c)
+		t.Errorf("%v is returned before", c)
 	default:
 	}
 	if n := standing.Load(); n != 3 {
-		t.Errorf("%d stand there, want 3", n)
+		t.Errorf("%d connections are parked, want 3", n)
 	}
 	goOn <- struct{}{}
 	for _, c := range all {
 		if got, err := p.Accept(); err != nil || got != c {
-			t.Errorf("%v, %v comes back", got, err)
+			t.Errorf("%v, %v is returned", got, err)
 		}
 	}
-	goOn <- struct{}{} // it looks whether there are more
-	eventually(t, "nobody stands there, or sees to them", func() bool {
+	goOn <- struct{}{} // it checks for further connections
+	eventually(t, "no connection is parked, and no goroutine returns them", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return !p.returning && standing.Load() == 0
 	})
 	for name, ends := range map[string]func(p *Parking, goOn chan struct{}){
-		"before they may come back":      func(p *Parking, _ chan struct{}) { p.End() },
-		"when they may":                  func(p *Parking, goOn chan struct{}) { p.ends.Store(true); goOn <- struct{}{} },
-		"where no door takes them":       func(p *Parking, goOn chan struct{}) { goOn <- struct{}{}; _ = p.Close() },
-		"with the door, and before that": func(p *Parking, _ chan struct{}) { _ = p.Close() },
+		"before they may return":            func(p *Parking, _ chan struct{}) { p.End() },
+		"when they may":                     func(p *Parking, goOn chan struct{}) { p.ends.Store(true); goOn <- struct{}{} },
+		"without a listener to accept them": func(p *Parking, goOn chan struct{}) { goOn <- struct{}{}; _ = p.Close() },
+		"with the listener, before that":    func(p *Parking, _ chan struct{}) { _ = p.Close() },
 	} {
 		p, goOn, asked := begin()
 		theirs, c := net.Pipe()
@@ -72,24 +72,24 @@ func TestParkedConnectionsComeBack(t *testing.T) {
 		<-asked
 		ends(p, goOn)
 		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // as pipes give it
-			t.Errorf("a connection that was answered does not end %s: %v", name, err)
+			t.Errorf("an answered connection does not end %s: %v", name, err)
 		}
-		eventually(t, "nobody stands there", func() bool { return standing.Load() == 0 })
+		eventually(t, "no connection is parked", func() bool { return standing.Load() == 0 })
 	}
 }
 
 // eventually waits until something holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not so after 10 s: %s", what)
 		}
 	}
 }
 
-// TestSheet: what an answer is written on keeps to what was said of its length: else the connection does not go on.
-func TestSheet(t *testing.T) {
+// TestConnWriter checks that the writer of an answer keeps the declared length, and closes the connection otherwise.
+func TestConnWriter(t *testing.T) {
 	for name, c := range map[string]struct {
 		length string
 		write  []string

@@ -38,11 +38,11 @@ func (a *API) sendTo(w http.ResponseWriter, r *http.Request) error {
 	return toConsole(w, r, to, err)
 }
 
-// comeBack signs in a user that a provider has redirected back.
-func (a *API) comeBack(w http.ResponseWriter, r *http.Request) error {
+// completeSignIn signs in a user that a provider has redirected back.
+func (a *API) completeSignIn(w http.ResponseWriter, r *http.Request) error {
 	id, err := providerOf(r)
 	if err == nil {
-		err = a.Identity.ComeBack(w, r, id)
+		err = a.Identity.CompleteSignIn(w, r, id)
 	}
 	return toConsole(w, r, "/", err)
 }
@@ -71,7 +71,7 @@ func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) err
 func (a *API) Routes(mux middleware.Mux) {
 	console := middleware.Plain("console")
 	mux.Handle("/sign-in/providers", a.Chain.Reading(console, a.listProviders))
-	mux.Handle("/sign-in/{id}/callback", a.Chain.Reading(console, a.comeBack))
+	mux.Handle("/sign-in/{id}/callback", a.Chain.Reading(console, a.completeSignIn))
 	mux.Handle("/sign-in/{id}", a.Chain.Reading(console, a.sendTo))
 	mux.Handle(authn.SAMLMetadataPath, a.Chain.Reading(console, func(w http.ResponseWriter, r *http.Request) error {
 		metadata, err := a.Identity.SAMLMetadata(r.Context())
@@ -87,7 +87,7 @@ func (a *API) Routes(mux middleware.Mux) {
 			to, err := a.Identity.Consume(w, r)
 			return toConsole(w, r, to, err)
 		case http.MethodGet:
-			return toConsole(w, r, "/", a.Identity.ComeBackFromSAML(w, r))
+			return toConsole(w, r, "/", a.Identity.CompleteSAMLSignIn(w, r))
 		}
 		return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
 	}))
@@ -95,7 +95,7 @@ func (a *API) Routes(mux middleware.Mux) {
 		if r.Method != http.MethodGet && r.Method != http.MethodPost {
 			return family.WrongMethod(w, r, http.MethodGet, http.MethodPost)
 		}
-		to, err := a.Identity.SignedOutElsewhere(w, r)
+		to, err := a.Identity.EndSAMLSession(w, r)
 		return toConsole(w, r, to, err)
 	}))
 	mux.Handle("/sign-out", a.Chain.Reading(console, a.signOutAt))
@@ -103,7 +103,7 @@ func (a *API) Routes(mux middleware.Mux) {
 
 // signOutAt returns the address at which the user also signs out of the identity provider.
 func (a *API) signOutAt(w http.ResponseWriter, r *http.Request) error {
-	p, err := a.Identity.Any(r)
+	p, err := a.Identity.AuthenticateAny(r)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestConfigurations(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("there is no application %s", c.kind)
+			t.Errorf("the application %s does not exist", c.kind)
 		}
 	}
 }

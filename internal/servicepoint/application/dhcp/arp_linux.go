@@ -22,7 +22,7 @@ const (
 )
 
 // askARP reports whether a machine on the link of an interface has an address: it sends a probe (RFC 5227) and waits for a packet from the
-// address. A machine that does not answer to pings is found, too.
+// address. It also finds machines that do not answer pings.
 func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil || len(i.HardwareAddr) != 6 {

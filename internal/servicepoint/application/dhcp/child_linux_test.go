@@ -115,7 +115,7 @@ func TestKilled(t *testing.T) {
 		dhcpdata.Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/8")}, // 1,000 rounds need many addresses
 		dhcpdata.Pool{ID: 8, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.1.0.0"), Last: netip.MustParseAddr("10.200.0.0")}}})
 	for round := range rounds {
-		address := freeport.For(t).String()
+		address := freeport.Reserve(t).String()
 		c := child(t, dir, u, fmt.Sprintf(`{"listen":[%q]}`, address))
 		var mu sync.Mutex
 		var clients sync.WaitGroup

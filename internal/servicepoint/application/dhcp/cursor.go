@@ -33,7 +33,7 @@ func (j *journal) cursor() *cursor {
 // read returns the next record; ok is false if there is none yet. It passes over records that are damaged or deleted.
 func (c *cursor) read() (number uint64, entry []byte, ok bool, err error) {
 	for c.next <= c.j.last.Load() {
-		if f := c.j.failures.Load(); f != c.failures || c.file == nil { // a failed write was taken back, and may be in the buffer
+		if f := c.j.failures.Load(); f != c.failures || c.file == nil { // a failed write was rolled back, and may be in the buffer
 			c.failures = f
 			if err := errors.Join(c.close(), c.open(0)); err != nil {
 				return 0, nil, false, err

@@ -38,7 +38,7 @@ type planNetwork6 struct {
 
 type planReservation6 struct {
 	id              int64
-	address, prefix netip.Addr // of which one or both are valid
+	address, prefix netip.Addr // one or both are valid
 	duid, mac       []byte
 	options         map[uint16][]byte
 }
@@ -253,7 +253,7 @@ type actor6 struct {
 	network int
 	asked   []uint16
 	rapid   bool
-	// offered, address and prefix are what the client was offered, and what it holds, at each side. hintless is a zero value.
+	// offered is the lease that each server has offered, held the lease that the client has from it.
 	offered, held [2]lease6
 	declined      bool
 	retired       bool
@@ -331,7 +331,7 @@ func (a *actor6) packet(p *plan6, s step6, side int, transaction uint32) []byte 
 	return dhcpmsg.AppendOption6(head, dhcpmsg.OptRelayMessage6, m)
 }
 
-// answer6 is what a server sent.
+// answer6 is the answer of a server.
 type answer6 struct {
 	kind    string
 	lines   []string // what is compared: each association with its addresses, lifetimes and status, and the status of the message
@@ -339,7 +339,7 @@ type answer6 struct {
 	options dhcpmsg.Options6
 }
 
-// read returns the reply of a server; nil is no reply.
+// read returns the reply of a server; nil means that it did not reply.
 func (p *plan6) read(t testing.TB, packet []byte) (out answer6) {
 	if packet == nil {
 		return answer6{kind: "silence"}
@@ -396,7 +396,7 @@ func (p *plan6) read(t testing.TB, packet []byte) (out answer6) {
 	return out
 }
 
-// exchange6 sends a message to both servers and returns their answers. A message that follows tells that there is no answer.
+// exchange6 sends a message to both servers and returns their answers. The answer to a following message shows that there was none.
 func (w *twins) exchange6(p *plan6, a *actor6, s step6) (answers [2]answer6) {
 	w.t.Helper()
 	w.transaction += 2

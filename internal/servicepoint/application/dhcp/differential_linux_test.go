@@ -393,7 +393,7 @@ func (a *actor) packet(p *plan, s step, side int, transaction uint32) []byte {
 // relay returns the address of the relay of a network.
 func (p *plan) relay(network int) []byte { return p.networks[network].prefix.Addr().Next().AsSlice() }
 
-// twinAnswer is what a server sent.
+// twinAnswer is the answer of a server.
 type twinAnswer struct {
 	kind    string
 	address netip.Addr
@@ -402,7 +402,7 @@ type twinAnswer struct {
 	options map[byte][]byte
 }
 
-// read returns a reply of a server; nil is no reply.
+// read returns the reply of a server; nil means that it did not reply.
 func (p *plan) read(packet []byte) (out twinAnswer) {
 	if packet == nil {
 		return twinAnswer{kind: "silence"}
@@ -426,7 +426,7 @@ func (p *plan) read(packet []byte) (out twinAnswer) {
 	return out
 }
 
-// exchange sends a message to both servers and returns their answers. A message that follows tells that there is no answer.
+// exchange sends a message to both servers and returns their answers. The answer to a following message shows that there was none.
 func (w *twins) exchange(p *plan, a *actor, s step) (answers [2]twinAnswer) {
 	w.t.Helper()
 	w.transaction += 2

@@ -212,7 +212,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 	case dhcpdata.ActRelease:
 		e.withdraw(r, d)
 		if l := e.table.lease(d.Address); l != nil && l.state == dhcpdata.Leased {
-			e.change(l, freed(l, e.clock.now()), dhcplease.Release, 0)
+			e.change(l, endedLease(l, e.clock.now()), dhcplease.Release, 0)
 		}
 	}
 	return string(d.Reason), true
@@ -327,7 +327,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		if old == nil || old.state != dhcpdata.Leased {
 			continue
 		}
-		end := freed(old, e.clock.now())
+		end := endedLease(old, e.clock.now())
 		e.pairEnd(old, end)
 		undo = append(undo, func() { e.table.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
@@ -356,7 +356,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	}
 }
 
-// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the beginning of a lease that goes on.
+// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the start of a lease that continues.
 func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	if before == nil || before.state != dhcpdata.Leased || before.holder.client != l.holder.client || before.expires <= e.clock.now() {
 		return event(dhcplease.Begin, l.renewed, 0, l), false
@@ -462,7 +462,7 @@ func (e *engine) expire() {
 			if l.state == dhcpdata.Abandoned {
 				kind = dhcplease.Clear
 			}
-			e.change(l, freed(l, e.clock.now()), kind, 0)
+			e.change(l, endedLease(l, e.clock.now()), kind, 0)
 		}
 		e.mu.Unlock()
 		if len(all) < maxExpired || len(e.commits) > maxCommits/2 {

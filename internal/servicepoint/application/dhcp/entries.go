@@ -38,7 +38,7 @@ const (
 func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
 	index := slices.Index(dhcplease.Kinds, kind)
 	if index < 0 {
-		panic(fmt.Sprintf("there is no kind %q of events", kind))
+		panic(fmt.Sprintf("unknown kind %q of events", kind))
 	}
 	return l.append(appendNumber(appendNumber([]byte{entryEvent, byte(index)}, at), order))
 }
@@ -193,8 +193,8 @@ func (r renewals) digests() (entries [][]byte, err error) {
 	return entries, nil
 }
 
-// freed returns the lease of an address after its end.
-func freed(l *lease, at int64) *lease {
+// endedLease returns the lease of an address after its end.
+func endedLease(l *lease, at int64) *lease {
 	n := *l
 	n.state, n.expires, n.ended, n.counted = dhcpdata.Free, min(at, l.expires), false, nil
 	if n.names != nil && !n.names.Partner { // the names of a partner stay until it is known who removes them

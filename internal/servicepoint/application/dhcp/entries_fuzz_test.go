@@ -20,7 +20,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		f.Add(all)
 	}
-	add(event(dhcplease.Begin, 100, 0, one), renewal(one), event(dhcplease.Release, 120, 7, freed(one, 120)))
+	add(event(dhcplease.Begin, 100, 0, one), renewal(one), event(dhcplease.Release, 120, 7, endedLease(one, 120)))
 	add(other.append([]byte{entryLease}), event(dhcplease.Decline, 5, 0, other), anchor{"boot", 5, 100}.entry(3600))
 	add(appendNumber([]byte{entryDamage}, 77), appendNumber([]byte{entryOrder}, 9), []byte("D{}"), []byte(`S{"requested":4}`), []byte("F{}"),
 		[]byte("P\x04\x0a\x00\x00\x09"))
@@ -45,7 +45,7 @@ func FuzzEntries(f *testing.F) {
 			}
 		}
 		for _, l := range e.table.expired(1000) {
-			e.table.set(l.address, freed(l, 150))
+			e.table.set(l.address, endedLease(l, 150))
 		}
 		if _, err := e.renewals.digests(); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func TestFloodOfDiscovers(t *testing.T) {
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
 		duration = 20 * time.Second
 	}
-	dir, address := t.TempDir(), freeport.For(t).String()
+	dir, address := t.TempDir(), freeport.Reserve(t).String()
 	c := child(t, dir, units(t, noPing, option("dhcp-cache-threshold", 0)), fmt.Sprintf(`{"listen":[%q]}`, address))
 	one := dial(t, address, 0)
 	var all []leaseholder

@@ -67,9 +67,9 @@ func (b *inbox[T]) close() {
 	b.working.Wait()
 }
 
-// arrives reports whether a packet of DHCPv4 is of a client without a lease, as far as its beginning tells: each message but those that
+// isNewClient reports whether a packet of DHCPv4 is of a client without a lease, as far as its beginning tells: each message but those that
 // have a type other than DISCOVER.
-func arrives(packet []byte) bool {
+func isNewClient(packet []byte) bool {
 	const optionsAt, discover = 240, 1
 	for at := optionsAt; at+2 < len(packet); {
 		switch code := packet[at]; code {

@@ -160,7 +160,7 @@ func (j *journal) replay(apply func([]byte) error) error {
 	var damage error
 	for i, first := range j.segments {
 		if first > last+1 {
-			damage = missing(last+1, first-1)
+			damage = missingRecords(last+1, first-1)
 		}
 		number, end, lost, err := j.readSegment(first, func(n uint64, entry []byte) error {
 			if n <= j.checkpoint {

@@ -12,7 +12,7 @@ import (
 )
 
 // readSegment calls fn for each record. It returns the number of the last valid record, and the position of its end. After a damaged record
-// it goes on with the next valid one: lost is true if records are missing that no checkpoint contains.
+// it continues with the next valid one: lost is true if records are missing that no checkpoint contains.
 func (j *journal) readSegment(first uint64, fn func(uint64, []byte) error) (last uint64, end int64, lost bool, err error) {
 	f, err := os.Open(j.path(first))
 	if err != nil {
@@ -150,7 +150,7 @@ func (j *journal) rewrite(segment uint64, keep string) (freed int64, dropped int
 	return end - size, dropped, syncFolder(j.dir)
 }
 
-// missing returns the error about records that no segment contains.
-func missing(first, last uint64) error {
+// missingRecords returns the error about records that no segment contains.
+func missingRecords(first, last uint64) error {
 	return fmt.Errorf("%w: the records from %d to %d are missing", errDamaged, first, last)
 }

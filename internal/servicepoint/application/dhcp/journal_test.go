@@ -210,8 +210,8 @@ func (f *forgetful) crash(r *rand.Rand) error {
 	return os.WriteFile(f.path, text, 0o600)
 }
 
-// TestForgetfulDisk checks over 1,000 crashes that no acknowledged record is lost.
-func TestForgetfulDisk(t *testing.T) {
+// TestCrashesLoseNoAcknowledgedRecord checks over 1,000 crashes that no acknowledged record is lost.
+func TestCrashesLoseNoAcknowledgedRecord(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	var files []*forgetful

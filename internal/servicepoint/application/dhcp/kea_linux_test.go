@@ -106,9 +106,9 @@ func (l *lab) measure(o offered) (acks, delay float64) {
 	return float64(n) / float64(o.seconds), delay
 }
 
-// TestBesideKea compares the exchanges per second with those of Kea, in turn. Both have the same networks, options, class and reservations;
+// TestKeaRatio compares the exchanges per second with those of Kea, in turn. Both have the same networks, options, class and reservations;
 // ours waits for the disk before each ACK. The ratio is printed and fails nothing.
-func TestBesideKea(t *testing.T) {
+func TestKeaRatio(t *testing.T) {
 	if os.Getenv("PORTOLAN_TEST_LONG") == "" {
 		t.Skip("a measurement: PORTOLAN_TEST_LONG=yes")
 	}

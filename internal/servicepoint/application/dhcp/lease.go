@@ -26,7 +26,7 @@ type lease struct {
 	names *dhcpdata.Names
 	// pair is nil for the lease of a network without a failover pair.
 	pair *pairing
-	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
+	// unstored is true until the lease is on the disk: no client gets an answer about it before. The lock of the engine guards it.
 	unstored bool
 	// version identifies the change of the table that made the lease; 0 before.
 	version uint32

@@ -154,7 +154,7 @@ func (l *link) read() {
 			l.s.observeReply(from.Addr(), mac, payload, l.index)
 			continue
 		}
-		l.inbox.put(incoming{packet: slices.Clone(payload), from: from, to: broadcast, index: l.index, link: l}, arrives(payload))
+		l.inbox.put(incoming{packet: slices.Clone(payload), from: from, to: broadcast, index: l.index, link: l}, isNewClient(payload))
 	}
 }
 
@@ -200,7 +200,7 @@ func datagram(packet []byte, complete bool) (from netip.AddrPort, port uint16, p
 		return from, 0, nil, errDatagram
 	}
 	udp = udp[:length]
-	if fold(sum(0, packet[:header])) != 0xffff {
+	if fold(addChecksum(0, packet[:header])) != 0xffff {
 		return from, 0, nil, errChecksum
 	}
 	if sent := binary.BigEndian.Uint16(udp[6:]); complete && sent != 0 && fold(pseudo(packet[12:ipHeader], udp)) != 0xffff {
@@ -212,7 +212,7 @@ func datagram(packet []byte, complete bool) (from netip.AddrPort, port uint16, p
 
 // pseudo adds the words of a UDP datagram and of its pseudo header (RFC 768). addresses are the source and the destination.
 func pseudo(addresses, udp []byte) uint32 {
-	return sum(sum(unix.IPPROTO_UDP+uint32(len(udp)), addresses), udp)
+	return addChecksum(addChecksum(unix.IPPROTO_UDP+uint32(len(udp)), addresses), udp)
 }
 
 // send sends a packet to the hardware address of a client, or to all stations of the link.
@@ -242,7 +242,7 @@ func buildDatagram(from, to netip.Addr, payload []byte) []byte {
 	binary.BigEndian.PutUint16(p[2:], uint16(total))
 	copy(p[12:], from.AsSlice())
 	copy(p[16:], to.AsSlice())
-	binary.BigEndian.PutUint16(p[10:], ^fold(sum(0, p[:ipHeader])))
+	binary.BigEndian.PutUint16(p[10:], ^fold(addChecksum(0, p[:ipHeader])))
 	udp := p[ipHeader:]
 	binary.BigEndian.PutUint16(udp, serverPort)
 	binary.BigEndian.PutUint16(udp[2:], clientPort)
@@ -256,8 +256,8 @@ func buildDatagram(from, to netip.Addr, payload []byte) []byte {
 	return p
 }
 
-// sum adds 16-bit words for the checksum of the Internet protocols (RFC 1071).
-func sum(start uint32, octets []byte) uint32 {
+// addChecksum adds 16-bit words for the checksum of the Internet protocols (RFC 1071).
+func addChecksum(start uint32, octets []byte) uint32 {
 	for ; len(octets) >= 2; octets = octets[2:] {
 		start += uint32(binary.BigEndian.Uint16(octets))
 	}

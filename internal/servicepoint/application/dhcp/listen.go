@@ -93,7 +93,7 @@ func (l *listener) read() {
 		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
 			continue // the link receives it as well
 		}
-		l.inbox.put(in, arrives(in.packet))
+		l.inbox.put(in, isNewClient(in.packet))
 	}
 }
 
@@ -170,7 +170,7 @@ func (s *service) badAddresses(in incoming, f *dhcpdata.Facts, prefixes []netip.
 			return true
 		}
 	}
-	// Replies go to port 67 of the relay. If this server listens there, it is no relay.
+	// Replies go to port 67 of the relay. If this server listens there, it is not a relay.
 	own := slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr() == f.Relay })
 	s.linkLock.RLock()
 	defer s.linkLock.RUnlock()

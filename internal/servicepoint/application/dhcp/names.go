@@ -176,7 +176,7 @@ func (r *registrar) prepare(group []commit) {
 			if _, whose := namesOf(l); whose != ofNobody {
 				continue
 			}
-			n := left(l)
+			n := leftNames(l)
 			for s, is := range []bool{n.Forward, n.Reverse != ""} {
 				if !is {
 					continue
@@ -195,8 +195,8 @@ func (r *registrar) prepare(group []commit) {
 	}
 }
 
-// left returns the names that a partner has left with a lease, as those of this server.
-func left(l *lease) *dhcpdata.Names {
+// leftNames returns the names that a partner has left with a lease, as those of this server.
+func leftNames(l *lease) *dhcpdata.Names {
 	n := *l.names
 	n.Partner = false
 	return &n
@@ -225,7 +225,7 @@ func (r *registrar) applyLeases(leases []*lease) {
 
 // adopt removes the names that a partner has left. The caller holds mu.
 func (r *registrar) adopt(l *lease) {
-	n := left(l)
+	n := leftNames(l)
 	r.want(l.address, nil)
 	one := r.records[l.address]
 	for s, is := range []bool{n.Forward, n.Reverse != ""} {

@@ -7,7 +7,7 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// keepNames keeps the names of a lease that goes on with the same names, so that they are in memory once. A lease without names records
+// keepNames keeps the names of a lease that continues with the same names, so that they are in memory once. A lease without names records
 // that its names end.
 func (e *engine) keepNames(before, l *lease) {
 	switch {

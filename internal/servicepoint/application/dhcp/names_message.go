@@ -48,7 +48,7 @@ func (m updateMessage) guard(id dhcpdata.Hex) dns.RR {
 	return &dns.DHCID{Hdr: header(m.n.Host, dns.TypeDHCID, m.n.TTL), Digest: base64.StdEncoding.EncodeToString(id)}
 }
 
-// set returns a record that stands for the set of a type, for prerequisites and deletions.
+// set returns a record that represents the RRset of a type, for prerequisites and deletions.
 func (m updateMessage) set(kind uint16) []dns.RR {
 	return []dns.RR{&dns.ANY{Hdr: header(m.n.Host, kind, 0)}}
 }

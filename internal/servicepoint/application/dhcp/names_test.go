@@ -80,7 +80,7 @@ type dnsServer struct {
 // startDNS starts BIND. The test is skipped if it is not installed.
 func startDNS(t testing.TB) *dnsServer {
 	t.Helper()
-	s := &dnsServer{t: t, program: peers.Program(t, "named"), dir: t.TempDir(), at: freeport.For(t)}
+	s := &dnsServer{t: t, program: peers.Program(t, "named"), dir: t.TempDir(), at: freeport.Reserve(t)}
 	configuration := fmt.Sprintf(`key %q { algorithm hmac-sha256; secret %q; };
 options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile none; recursion no;
 	notify no; empty-zones-enable no; }; controls { };
@@ -291,7 +291,7 @@ func TestNameStyles(t *testing.T) {
 		a := dial(t, address, 1).leaseAs(one.name)
 		waitFor(t, func() bool { return d.lookUp(host, dns.TypeA) == a })
 		if d.lookUp(host, one.guard) == "" {
-			t.Errorf("%s: there is no guard record", one.name)
+			t.Errorf("%s: the guard record is missing", one.name)
 		}
 		b := dial(t, address, 2).leaseAs(one.name)
 		if one.taken {
@@ -372,7 +372,7 @@ func option6For(name string, value any) dhcpdata.Service {
 func TestNamesAfterKill(t *testing.T) {
 	d := startDNS(t)
 	t.Setenv(dnsVariable, fmt.Sprint(d.at.Port()))
-	dir, address := t.TempDir(), freeport.For(t).String()
+	dir, address := t.TempDir(), freeport.Reserve(t).String()
 	u := withZones(t, units(t, namesOptions()...))
 	c := child(t, dir, u, fmt.Sprintf(`{"listen":[%q]}`, address))
 	clients, addresses := map[byte]*client{}, map[byte]string{}

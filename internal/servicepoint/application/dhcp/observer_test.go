@@ -104,8 +104,9 @@ func TestObserverIsBounded(t *testing.T) {
 	}
 }
 
-// TestHeard checks that the OFFER of another server is observed once, and that of the server itself and messages of clients are not.
-func TestHeard(t *testing.T) {
+// TestObservedOffers checks that the OFFER of another server is observed once, and that of the server itself and messages of clients are
+// not.
+func TestObservedOffers(t *testing.T) {
 	s, _ := start(t, t.TempDir(), units(t))
 	s.interfaces.of = func(int) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.0.0.1/16")} }
 	reply := func(kind dhcpv4.MessageType, from net.IP) []byte {
@@ -129,9 +130,9 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// TestKnownServers checks that the servers of the configuration are not reported as strangers: the partner of a pair by its address and its
-// DUID, and those that the content lists. Any other server is.
-func TestKnownServers(t *testing.T) {
+// TestConfiguredServersAreNotReported checks that the servers of the configuration are not reported as strangers: the partner of a pair by
+// its address and its DUID, and those that the content lists. Any other server is.
+func TestConfiguredServersAreNotReported(t *testing.T) {
 	pair := dhcpdata.Pair{ID: 3, Primary: true, Partner: 3, PartnerName: "two", Endpoint: netip.MustParseAddrPort("10.0.0.3:647"), MCLT: 60,
 		Split: 128}
 	u := units(t)

@@ -49,7 +49,7 @@ func (t *table) offer(o offer, a netip.Addr) bool {
 	if before := t.offers.addresses[a]; before != nil { // it has expired, or the address was reserved meanwhile
 		t.drop(before)
 	}
-	if l := t.lease(a); l != nil { // so that nobody searches through offered addresses
+	if l := t.lease(a); l != nil { // so that the search does not pass through offered addresses
 		t.unlist(t.slots.find(a), l.pool)
 	}
 	o.address, o.until = a, t.now()+offerSeconds

@@ -205,7 +205,7 @@ func (p *pair) declare() {
 		changed = p.machine.Declare(p.settings.Declaration, now)
 	}
 	if p.settings.DeclaredDown > 0 {
-		changed = p.machine.Downed(p.settings.DeclaredDown, now) || changed
+		changed = p.machine.FollowDeclaration(p.settings.DeclaredDown, now) || changed
 	}
 	if changed {
 		p.e.log.Warn("failover declaration followed", "partner", p.settings.PartnerName, "state", p.machine.State(now))
@@ -281,7 +281,7 @@ func (e *engine) pairExpire(l *lease) bool {
 	}
 	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware))
 	if r := p.recordOf(l, l.address); r.Owner == p.side() && r.IsHeld() && !reserved { // a reserved address stays with its client
-		p.machine.Wanted(l.address)
+		p.machine.NoteEnded(l.address)
 	}
 	return true
 }

@@ -40,7 +40,7 @@ func (v pairedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
 	now := v.e.clock.now()
 	r := p.Record(a)
 	switch {
-	case p.machine.Reclaims(r, now):
+	case p.machine.CanReclaim(r, now):
 		l.State = dhcpdata.Free
 		return l, ok
 	case r.IsHeld() && l.State == dhcpdata.Free:
@@ -67,11 +67,11 @@ func (v pairedLeases) Next(network, pool int64, ranges []dhcpdata.Interval, aban
 	now := v.e.clock.now()
 	return v.table.Next(network, pool, ranges, false, func(a netip.Addr) bool {
 		r := p.Record(a)
-		return usable(a) && (!r.IsHeld() && p.machine.May(r, "", now) || p.machine.Reclaims(r, now))
+		return usable(a) && (!r.IsHeld() && p.machine.May(r, "", now) || p.machine.CanReclaim(r, now))
 	})
 }
 
-// Exhausted implements dhcpdata.Leases. An address becomes free when the pair changes its state, too.
+// Exhausted implements dhcpdata.Leases. An address also becomes free when the pair changes its state.
 func (pairedLeases) Exhausted(int64) bool { return false }
 
 // Limit implements dhcpdata.Limiter.
@@ -132,7 +132,8 @@ func (p *pair) may(a netip.Addr, client string, reservation int64) bool {
 	return p.machine.May(r, client, p.e.clock.now()) || reservation != 0 && r.IsHeld() && r.State != dhcppair.Abandoned
 }
 
-// isFirstOfReservation reports whether a decision is about a reserved address that nobody had. Its owner answers, whatever the buckets say.
+// isFirstOfReservation reports whether a decision is about a reserved address that no client has had. Its owner answers, whatever the
+// buckets say.
 func (p *pair) isFirstOfReservation(d *dhcpdata.Decision) bool {
 	return d.Reservation != 0 && !p.Record(d.Address).IsHeld()
 }

@@ -178,7 +178,7 @@ func (p *pairLab) awaits(state string, servers ...int) time.Duration {
 	return time.Since(started)
 }
 
-// relay is a relay that sends the messages of its clients to both servers, and the record of who has which address.
+// relay is a relay that sends the messages of its clients to both servers, and a record of the address of each client.
 type relay struct {
 	t    *testing.T
 	conn net.PacketConn
@@ -268,7 +268,7 @@ func (r *relay) ask(n, limit int, kind dhcpv4.MessageType, change ...dhcpv4.Modi
 	return nil, limit
 }
 
-// acknowledged records the address of a client, and checks that nobody else has it. at is the time of the request.
+// acknowledged records the address of a client, and checks that no other client has it. at is the time of the request.
 func (r *relay) acknowledged(n int, m *dhcpv4.DHCPv4, at time.Time) string {
 	client, a := fmt.Sprint("client ", n), m.YourIPAddr.String()
 	r.mu.Lock()

@@ -163,7 +163,7 @@ func (p *pair) give(all []netip.Addr) {
 		for _, a := range all[:n] {
 			r := p.Record(a)
 			if p.machine.IsNormal() && p.machine.CanGive(r, now) && p.e.table.offers.addresses[a] == nil {
-				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.Give(r)})
+				x.Changes = append(x.Changes, dhcppair.Change{Address: a, Record: p.machine.GiveToPartner(r)})
 				p.machine.Mark(a)
 			}
 		}
@@ -173,7 +173,7 @@ func (p *pair) give(all []netip.Addr) {
 	}
 }
 
-// reclaim takes the free addresses of a partner that is down, and ends the leases that nobody can hold any more. The caller holds mu.
+// reclaim takes the free addresses of a partner that is down, and ends the leases that no client can hold any more. The caller holds mu.
 func (p *pair) reclaim(now int64) {
 	status := p.machine.Status()
 	if status.Phase != dhcppair.PartnerDown || status.Since+p.machine.Config().MCLT > now {
@@ -197,7 +197,7 @@ func (p *pair) reclaim(now int64) {
 			continue
 		}
 		r := p.recordOf(l, l.address)
-		if r.Owner == p.side() && !r.IsHeld() || !p.machine.Reclaims(r, now) ||
+		if r.Owner == p.side() && !r.IsHeld() || !p.machine.CanReclaim(r, now) ||
 			p.e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware)) {
 			continue
 		}

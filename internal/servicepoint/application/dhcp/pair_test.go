@@ -60,12 +60,12 @@ func pairUnits(t testing.TB, x dhcpdata.Pair, size int) dhcpdata.Units {
 // newPairMembers starts the servers of a pair and connects them. MCLT is 60 seconds, and size the number of addresses.
 func newPairMembers(t *testing.T, size int) (one, two *pairMember) {
 	t.Helper()
-	port := freeport.For(t)
-	one = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.For(t).String(), listen: freeport.For(t).String(),
-		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port()),
+	port := freeport.Reserve(t)
+	one = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.Reserve(t).String(), listen: freeport.Reserve(t).String(),
+		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port()),
 		pair: dhcpdata.Pair{ID: 2, Primary: true, Partner: 2, PartnerName: "two", Endpoint: port, MCLT: 60, Split: 128, Override: 2}}
-	two = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.For(t).String(), listen: port.String(),
-		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port()),
+	two = &pairMember{t: t, dir: t.TempDir(), size: size, address: freeport.Reserve(t).String(), listen: port.String(),
+		at6:  netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port()),
 		pair: dhcpdata.Pair{ID: 1, Partner: 1, PartnerName: "one", Endpoint: port, MCLT: 60, Split: 128, Override: 2}}
 	one.start()
 	two.start()
@@ -160,8 +160,9 @@ func clientOf(side dhcppair.Side, from int) int {
 	}
 }
 
-// TestPair checks a pair over its life: the first leases last for MCLT, renewals are whole at either server, each answers its clients, and
-// the other one after the override; when a server is gone, the other one renews its leases, and both agree when it is back.
+// TestPair checks the states of a pair. First leases last for MCLT, and renewals at either server have the complete lease time. Each
+// server answers its own clients, and after the override also those of the partner. While one server is down, the other one renews its
+// leases, and both agree after its return.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 100)
@@ -277,7 +278,7 @@ func TestPairLostDisk(t *testing.T) {
 	}
 }
 
-// TestPairDown checks a declaration: the server goes on alone, and a partner that was declared down leases nothing before it has met it.
+// TestPairDown checks a declaration: the server continues alone, and a partner that was declared down leases nothing before they reconnect.
 func TestPairDown(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 100)
@@ -362,8 +363,8 @@ func TestPairReports(t *testing.T) {
 	}
 }
 
-// TestPairStranger checks that a server with another key is not a partner.
-func TestPairStranger(t *testing.T) {
+// TestPairRefusesOtherKey checks that a server with another key is not a partner.
+func TestPairRefusesOtherKey(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 100)
 	agree(t, one, two)

@@ -88,7 +88,7 @@ func TestStaticProbe(t *testing.T) {
 		a.ask(dhcpdata.Request, n, selects("10.0.1.0")) // the former holder
 		a.want(dhcpdata.Nak, "invalid IP")
 	}
-	for range maxProbed { // the abandoned address is probed again, because there is no other one
+	for range maxProbed { // the abandoned address is probed again, because no other one is free
 		p.answers <- true
 	}
 	a.ask(dhcpdata.Discover, 1)
@@ -102,8 +102,8 @@ func TestStaticProbe(t *testing.T) {
 	a.none()
 }
 
-// TestDeclinedReservation checks that a client that declines its reserved address gets another one, and the reserved one after a probe if
-// there is no other.
+// TestDeclinedReservation checks that a client that declines its reserved address gets another one. If no other is free, it gets the
+// reserved one after a probe.
 func TestDeclinedReservation(t *testing.T) {
 	p := &prober{answers: make(chan bool, 10)}
 	e := engineOn(t, &disk{}, units(t, noPing), p.probe)

@@ -13,7 +13,7 @@ func (e *engine) enqueue(c commit) (queued bool) {
 	}
 }
 
-// undo takes back a group that was not written, and all commits in the queue: they may build on it, and a renewal without the beginning of
+// undo rolls back a group that was not written, and all commits in the queue: they may build on it, and a renewal without the beginning of
 // its lease would be lost after a restart. Afterwards the table contains what the disk contains.
 func (e *engine) undo(group []commit) {
 	e.mu.Lock()
@@ -45,7 +45,7 @@ func (e *engine) flush() error {
 	select {
 	case err := <-result:
 		return err
-	case <-e.committed: // nobody reads the queue any more
+	case <-e.committed: // the queue has no reader any more
 	}
 	select {
 	case err := <-result:

@@ -121,7 +121,7 @@ func (a *asker) want(kind uint8, address string) engineReply {
 	return engineReply{}
 }
 
-// none checks that there is no reply. The caller makes sure that one would be there already.
+// none checks that no reply has arrived. The caller ensures that one would have arrived.
 func (a *asker) none() {
 	a.t.Helper()
 	select {

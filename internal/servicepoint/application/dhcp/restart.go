@@ -37,9 +37,9 @@ type times struct {
 	boot func() (id string, up int64)
 }
 
-// startClock sets the clock of leases. Within a boot it goes on where the process before left it; if the wall clock was set meanwhile, the
-// leases move with it, so that each one keeps its rest. After a boot the clock does not go back behind the last record: a machine without a
-// battery for its clock starts in the past.
+// startClock sets the clock of leases. Within a boot it continues at the time of the previous process; if the wall clock was set
+// meanwhile, the leases move with it, so that each one keeps its rest. After a boot the clock does not go back behind the last record: a
+// machine without a battery for its clock starts in the past.
 func (e *engine) startClock(t times) {
 	wall := t.wall().Unix()
 	boot, up := t.boot()

@@ -21,7 +21,7 @@ func (r *restored) perform(c *dhcpdata.Content, network int64, o dhcpdata.Order)
 	e, now := r.e, r.e.clock.now()
 	l := restoredLease(c, network, o)
 	before := e.table.lease(o.Address)
-	if before != nil && outlasts(before, l, now) {
+	if before != nil && isNewer(before, l, now) {
 		r.add(o.ID, event(kindOf(before), now, o.ID, before), nil, func() {})
 		return
 	}
@@ -51,8 +51,8 @@ func (r *restored) perform(c *dhcpdata.Content, network int64, o dhcpdata.Order)
 	})
 }
 
-// outlasts reports whether the lease of an address is newer than a restored one, so that it stays.
-func outlasts(before, l *lease, now int64) bool {
+// isNewer reports whether the lease of an address is newer than a restored one, so that it stays.
+func isNewer(before, l *lease, now int64) bool {
 	if before.view(now).State == dhcpdata.Free && !before.isHeld() {
 		return false
 	}

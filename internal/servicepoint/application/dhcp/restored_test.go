@@ -125,7 +125,7 @@ func TestRestoredLeasesOfPair(t *testing.T) {
 		m.engine.mu.Lock()
 		n := 0
 		for l := range m.engine.table.all {
-			const rounding = 10 // a record says how long a lease lasts
+			const rounding = 10 // a record contains the length of a lease
 			if l.state == dhcpdata.Leased && l.expires >= now+5000 && l.expires <= now+5000+rounding {
 				n++
 			}

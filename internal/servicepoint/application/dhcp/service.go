@@ -91,7 +91,7 @@ func (s *service) open(dir string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil { //nolint:gosec // the folder that the service point provides
 		return err
 	}
-	lock, err := dirlock.Take(folder, "the leases")
+	lock, err := dirlock.Acquire(folder, "the leases")
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func start(t testing.TB, dir string, u dhcpdata.Units, prepare ...func(*service)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
-	address := freeport.For(t).String()
+	address := freeport.Reserve(t).String()
 	if err := s.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[%q]}`, address))); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestFullJournal checks that nobody gets an ACK while the disk is full, that no lease is lost, and that service resumes.
+// TestFullJournal checks that no client gets an ACK while the disk is full, that no lease is lost, and that service resumes.
 func TestFullJournal(t *testing.T) {
 	s, address := start(t, t.TempDir(), units(t, noPing, option("dhcp-cache-threshold", 0)))
 	c := dial(t, address, 1)
@@ -413,7 +413,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestBadInput checks that malformed messages over the socket are counted by reason and that the server goes on.
+// TestBadInput checks that malformed messages over the socket are counted by reason and that the server continues.
 func TestBadInput(t *testing.T) {
 	s, address := start(t, t.TempDir(), units(t, noPing))
 	c := dial(t, address, 1)
@@ -511,7 +511,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// TestWithoutFolder checks that a service without a folder for leases says so and serves nothing.
+// TestWithoutFolder checks that a service without a folder for leases reports that and serves nothing.
 func TestWithoutFolder(t *testing.T) {
 	s := newService("", slog.New(slog.DiscardHandler))
 	if conditions := s.Health(); len(conditions) != 1 || !strings.Contains(conditions[0], errFolder.Error()) {

@@ -41,8 +41,8 @@ func longLease(e *engine, a netip.Addr) {
 		dhcplease.Begin, 0)
 }
 
-// TestSnapshotParts checks that the parts of the list of all leases are records that the manager accepts, that the records in order give
-// the leases of the server although leases end meanwhile, and that the list is written once, also after a checkpoint and a restart.
+// TestSnapshotParts checks that the manager accepts the parts of the list of all leases. In order, the records contain the leases of the
+// server, although leases end meanwhile. The list is written once, also after a checkpoint and a restart.
 func TestSnapshotParts(t *testing.T) {
 	dir := t.TempDir()
 	e := snapshotEngine(t, dir)
@@ -62,7 +62,7 @@ func TestSnapshotParts(t *testing.T) {
 	for _, a := range all[:n/2] {
 		e.mu.Lock()
 		l := e.table.lease(a)
-		e.change(l, freed(l, e.clock.now()), dhcplease.Release, 0)
+		e.change(l, endedLease(l, e.clock.now()), dhcplease.Release, 0)
 		e.mu.Unlock()
 	}
 	snapshot := func() int64 {

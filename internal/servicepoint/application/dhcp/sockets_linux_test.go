@@ -31,8 +31,8 @@ func TestSendOnClosedLink(t *testing.T) {
 	}
 }
 
-// TestListenerGoesOn checks that a listener receives again after an error, which it counts.
-func TestListenerGoesOn(t *testing.T) {
+// TestListenerSurvivesErrors checks that a listener receives again after an error, which it counts.
+func TestListenerSurvivesErrors(t *testing.T) {
 	s, address := start(t, t.TempDir(), units(t, noPing))
 	s.mu.Lock()
 	l := s.listeners[address]

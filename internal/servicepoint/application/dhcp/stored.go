@@ -18,7 +18,7 @@ func (e *engine) wait(l *lease, send func()) (reason string) {
 	}
 }
 
-// afterStored calls send if the leases are on the disk. Their commits are before that of the caller; a failed one was taken back.
+// afterStored calls send if the leases are on the disk. Their commits are before that of the caller; a failed one was rolled back.
 func (e *engine) afterStored(leases []*lease, send func()) {
 	e.mu.Lock()
 	stored := true

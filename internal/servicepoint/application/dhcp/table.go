@@ -92,8 +92,8 @@ func (t *table) unpack(id slotID, l *lease, h *holder) {
 // all is an iterator over the leases, which can be changed meanwhile. A lease is valid until the next one: see scan.
 func (t *table) all(yield func(l *lease) bool) { t.scan(1, int(t.slots.end), yield) }
 
-// scan calls fn for the leases of the next n slots. It returns the slot to go on with, 0 after the last one. If fn returns false, it goes
-// on with the same lease. A lease is valid until fn returns.
+// scan calls fn for the leases of the next n slots. It returns the slot to continue with, 0 after the last one. If fn returns false,
+// the next call continues with the same lease. A lease is valid until fn returns.
 func (t *table) scan(from slotID, n int, fn func(l *lease) bool) (next slotID) {
 	var l lease
 	var h holder
@@ -354,7 +354,7 @@ func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, 
 	for len(p.returned) > 0 {
 		a := p.returned[len(p.returned)-1]
 		p.returned = p.returned[:len(p.returned)-1]
-		if !t.known(a) && inside(ranges, a) && usable(a) {
+		if !t.known(a) && containsAddress(ranges, a) && usable(a) {
 			return a, true
 		}
 	}
@@ -368,7 +368,7 @@ func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, 
 func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	from := 0
 	if p.cursor.IsValid() {
-		from = after(ranges, p.cursor)
+		from = searchAfter(ranges, p.cursor)
 	}
 	for _, i := range ranges[from:] {
 		a := i.First
@@ -388,21 +388,21 @@ func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(ne
 // first returns the first address of a list that is usable. The addresses of a list are not offered.
 func (t *table) first(all slotList, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	for id := all.first; id != 0; id = t.slots.slot(id).next {
-		if a := t.slots.slot(id).address(); inside(ranges, a) && usable(a) {
+		if a := t.slots.slot(id).address(); containsAddress(ranges, a) && usable(a) {
 			return a, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
-// inside reports whether one of the sorted intervals contains an address.
-func inside(ranges []dhcpdata.Interval, a netip.Addr) bool {
-	i := after(ranges, a)
+// containsAddress reports whether one of the sorted intervals contains an address.
+func containsAddress(ranges []dhcpdata.Interval, a netip.Addr) bool {
+	i := searchAfter(ranges, a)
 	return i < len(ranges) && ranges[i].Contains(a)
 }
 
-// after returns the index of the first of the sorted intervals that does not end before an address.
-func after(ranges []dhcpdata.Interval, a netip.Addr) int {
+// searchAfter returns the index of the first of the sorted intervals that does not end before an address.
+func searchAfter(ranges []dhcpdata.Interval, a netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(ranges, a, func(one dhcpdata.Interval, a netip.Addr) int { return one.Last.Compare(a) })
 	return i
 }

@@ -131,7 +131,7 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 		e.change(before, &l, dhcplease.End, o.ID)
 		return
 	case o.Action == dhcpdata.ClearAddress && before.state == dhcpdata.Abandoned:
-		e.change(before, freed(before, now), dhcplease.Clear, o.ID)
+		e.change(before, endedLease(before, now), dhcplease.Clear, o.ID)
 		return
 	}
 	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}

@@ -164,7 +164,7 @@ func (e *engine) end6(p *pending6, c dhcpdata.Change6) {
 	case c.Action == dhcpdata.ActRelease && (before == nil || before.state != dhcpdata.Leased):
 		return
 	case c.Action == dhcpdata.ActRelease:
-		after = freed(before, now)
+		after = endedLease(before, now)
 	default:
 		kind = dhcplease.Decline
 		after = &lease{network: c.Network, pool: c.Pool, address: c.Address, state: dhcpdata.Abandoned, start: now, renewed: now,

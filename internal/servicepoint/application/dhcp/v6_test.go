@@ -48,7 +48,7 @@ func units6(t testing.TB, more ...dhcpdata.Item) dhcpdata.Units {
 func start6(t testing.TB, dir string, u dhcpdata.Units) (*service, netip.AddrPort) {
 	t.Helper()
 	s, address := start(t, dir, u)
-	at := netip.AddrPortFrom(netip.IPv6Loopback(), freeport.For(t).Port())
+	at := netip.AddrPortFrom(netip.IPv6Loopback(), freeport.Reserve(t).Port())
 	if err := s.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[%q],"listen6":[%q]}`, address, at))); err != nil {
 		t.Skipf("no IPv6 on the loopback interface: %v", err)
 	}
@@ -314,7 +314,7 @@ func TestStored6(t *testing.T) {
 	e.mu.Lock()
 	e.table.eachOf(dhcpdata.Identity6(false, 1, duidOf(2)), func(l *lease) { t.Errorf("the lease of %s is in memory", l.address) })
 	e.mu.Unlock()
-	if got := ask(1, 3); got != nil { // no offer of what cannot be leased
+	if got := ask(1, 3); got != nil { // a prefix that cannot be leased is not offered
 		t.Errorf("a full disk offers %x", got)
 	}
 }

@@ -123,7 +123,7 @@ func (t Target) validate() (field, reason string) {
 	}
 	if t.URL != "" {
 		if u, err := url.Parse(t.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return ".url", fmt.Sprintf("%q is no http or https URL", t.URL)
+			return ".url", fmt.Sprintf("%q is not an http or https URL", t.URL)
 		}
 	}
 	if t.Address != "" {

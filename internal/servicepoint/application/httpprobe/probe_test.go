@@ -68,13 +68,13 @@ func TestTargets(t *testing.T) {
 		delete(want, r.Target)
 	}
 	if len(want) > 0 {
-		t.Errorf("nothing is said of %v", want)
+		t.Errorf("%v is not reported", want)
 	}
 }
 
-// TestNothingIsWellBeforeItWasAsked checks that a new or unhealthy process stays unhealthy until all its targets have answered. A healthy
+// TestUnhealthyUntilProbed checks that a new or unhealthy process stays unhealthy until all its targets have answered. A healthy
 // one stays healthy when its targets are replaced.
-func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
+func TestUnhealthyUntilProbed(t *testing.T) {
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))
 	p := &probe{log: slog.New(slog.DiscardHandler)}
@@ -151,8 +151,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestTellsOfTargets checks that the manager receives events for targets that fail and recover, but none for a new target that answers.
-func TestTellsOfTargets(t *testing.T) {
+// TestTargetsRaiseEvents checks that the manager receives events for targets that fail and recover, but none for a new target that answers.
+func TestTargetsRaiseEvents(t *testing.T) {
 	var fails atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if fails.Load() {

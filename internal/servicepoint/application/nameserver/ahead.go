@@ -42,7 +42,7 @@ const (
 	// signChunk is the number of names that are signed before a pause of the same duration. Signing therefore takes at most half of a
 	// processor.
 	signChunk = 32
-	// maxNamesToSign is the number of changed names of a zone from which all are checked.
+	// maxNamesToSign is the maximum number of changed names that are checked one by one; beyond it all names of the zone are checked.
 	maxNamesToSign = 10_000
 )
 

@@ -132,7 +132,7 @@ func TestSignaturesAreForgotten(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Error("there are no signatures")
+		t.Error("the signatures are missing")
 	}
 }
 

@@ -355,7 +355,7 @@ func (b *bind) checkListeners() error {
 // lockDir locks the directory of the zone files, so that two applications do not overwrite each other's files.
 func (b *bind) lockDir() (err error) {
 	if b.lock == nil {
-		b.lock, err = dirlock.Take(b.Zones, "application that drives BIND")
+		b.lock, err = dirlock.Acquire(b.Zones, "application that drives BIND")
 	}
 	return err
 }

@@ -35,12 +35,12 @@ func drive(t *testing.T) *driven {
 	for _, name := range []string{"named", "rndc", "named-checkconf"} {
 		peers.Program(t, name)
 	}
-	d := &driven{t: t, dir: t.TempDir(), at: freeport.For(t), stop: func() {}}
+	d := &driven{t: t, dir: t.TempDir(), at: freeport.Reserve(t), stop: func() {}}
 	options := filepath.Join(d.dir, "options")
 	if err := os.WriteFile(options, []byte("\tpid-file none;\n\tsession-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freeport.For(t),
+	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freeport.Reserve(t),
 		Options: options}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = d.Close() })
 	return d
@@ -87,7 +87,7 @@ func (d *driven) answers(name string, kind uint16, want string) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
 	got := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		r, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, d.at.String())
 		if err != nil {
 			got = err.Error()
@@ -124,7 +124,7 @@ func TestDrivingBIND(t *testing.T) {
 	}
 	d.becomes("was not written by Portolan")
 	if text, err := os.ReadFile(d.Config); err != nil || string(text) != "// mine\n" {
-		t.Fatalf("the configuration of somebody else is %s %v", text, err)
+		t.Fatalf("the foreign configuration is %s %v", text, err)
 	}
 	if err := os.Remove(d.Config); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestDrivingBIND(t *testing.T) {
 	stream, revision := content(t, views, before, outside)
 	d.take(stream)
 	if d.Content() != "" {
-		t.Error("it says that BIND serves what nobody has started it for")
+		t.Error("it reports that BIND serves the content, although BIND was not started")
 	}
 	d.becomes("start it with -c")
 	d.begin()

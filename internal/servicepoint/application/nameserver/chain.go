@@ -212,7 +212,7 @@ type generatedProof struct {
 	kinds []uint16
 }
 
-// proofRecord returns the proof record of a link: its owner, and its data as an RRset. Both lie in out, unless the zone is presigned.
+// proofRecord returns the proof record of a link: its owner, and its data as an RRset. Both are in out, unless the zone is presigned.
 func (z *zone) proofRecord(c *chain, i int, ttl uint32, out *generatedProof) (owner string, s *set) {
 	if c.isPresigned {
 		owner = c.links[i].owner
@@ -227,7 +227,7 @@ func (z *zone) proofRecord(c *chain, i int, ttl uint32, out *generatedProof) (ow
 		label := base32Lower.EncodedLen(copy(hash[:], one.key))
 		out.owner = base32Lower.AppendEncode(append(out.owner[:0], byte(label)), hash[:len(one.key)]) //nolint:gosec // 32
 		out.owner = append(out.owner, z.apex...)
-		owner = shared(out.owner)
+		owner = shareString(out.owner)
 	} else {
 		data = append(data, next.owner...)
 		owner = one.owner

@@ -19,7 +19,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// variant is the way in which a generated zone is signed.
+// variant is the way of signing a generated zone.
 type variant struct {
 	name                   string
 	signed, hashed, optOut bool
@@ -181,7 +181,7 @@ func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 func nsd(t *testing.T, dir string, zones []given, files []string) *dns.Conn {
 	t.Helper()
 	program := peers.Program(t, "nsd")
-	at := freeport.For(t)
+	at := freeport.Reserve(t)
 	var text strings.Builder
 	fmt.Fprintf(&text, `server:
  ip-address: 127.0.0.1@%d
@@ -238,7 +238,7 @@ func ask(t *testing.T, conn **dns.Conn, wire []byte) *dns.Msg {
 	t.Helper()
 	framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...) //nolint:gosec // a short one
 	for try := range 2 {
-		_ = (*conn).SetDeadline(time.Now().Add(5 * time.Second))
+		_ = (*conn).SetDeadline(time.Now().Add(time.Minute))
 		_, err := (*conn).Conn.Write(framed)
 		if err == nil {
 			var m *dns.Msg

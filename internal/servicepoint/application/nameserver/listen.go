@@ -60,7 +60,7 @@ const (
 
 // listen opens the sockets of an address.
 func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
-	most := fairlisten.Each(a.listenerCount, maxConnections)
+	most := fairlisten.ShareLimit(a.listenerCount, maxConnections)
 	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()

@@ -96,7 +96,7 @@ func (a *answer) wildcardOf(encloser string) string {
 	if a.origin != "" {
 		of = &a.wildcards[1]
 	}
-	return shared(append(append(of[:0], "\x01*"...), encloser...))
+	return shareString(append(append(of[:0], "\x01*"...), encloser...))
 }
 
 // place describes the owner of the records in an answer.
@@ -148,7 +148,7 @@ func lowerNameIn(data []byte) string {
 			return lowerName(data)
 		}
 	}
-	return shared(data)
+	return shareString(data)
 }
 
 // lowerName returns a copy of a name in lower case.

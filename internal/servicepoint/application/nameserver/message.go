@@ -15,7 +15,7 @@ type query struct {
 	// recursion is the RD bit. sent is the name in its original case, at byte 12 of the message.
 	recursion bool
 	sent      []byte
-	// name is in wire format and in lower case. It lies in lower, and is valid until the next message is parsed: clone it to keep it.
+	// name is in wire format and in lower case. It is a part of lower, and is valid until the next message is parsed: clone it to keep it.
 	name        string
 	lower       *[maxName]byte
 	kind, class uint16
@@ -78,7 +78,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	}
 	n := copy(lower[:], m[headerSize:end])
 	toLower(lower[:n])
-	q.sent, q.name = m[headerSize:end], shared(lower[:n])
+	q.sent, q.name = m[headerSize:end], shareString(lower[:n])
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
 	switch q.class {
 	case 0, dns.ClassNONE, dns.ClassANY:
@@ -166,8 +166,8 @@ func (q *query) options(text []byte) (code int) {
 	return 0
 }
 
-// shared returns a string that shares the memory of b. It changes with b.
-func shared(b []byte) string {
+// shareString returns a string that shares the memory of b. It changes with b.
+func shareString(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // a copy would allocate memory for each query
 }
 

@@ -288,7 +288,7 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	a.listenerCount = len(wanted)
 	for _, one := range before {
 		one.mu.Lock()
-		one.maxConnections = fairlisten.Each(a.listenerCount, maxConnections)
+		one.maxConnections = fairlisten.ShareLimit(a.listenerCount, maxConnections)
 		one.maxPerNetwork = one.maxConnections / 4
 		one.mu.Unlock()
 	}

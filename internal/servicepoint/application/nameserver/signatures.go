@@ -72,7 +72,7 @@ func (c *signatures) get(key signatureKey, of *set, until int64, sign func() (*s
 		return nil, err
 	}
 	c.made.Add(1)
-	key.owner = strings.Clone(key.owner) // it may lie in the memory of a query
+	key.owner = strings.Clone(key.owner) // it may be in the memory of a query
 	one := &cachedSignature{*out, of.data, renewal}
 	if key.kind == dns.TypeNSEC || key.kind == dns.TypeNSEC3 { // generated for the answer
 		one.data = slices.Clone(one.data)

@@ -138,9 +138,9 @@ func withoutEmptyWildcard(theirs, ours *dns.Msg) {
 	})
 }
 
-// TestSignedAsNamed checks that this name server and BIND give equal answers for signed zones, with all signatures and proofs, and that
-// all signatures are valid.
-func TestSignedAsNamed(t *testing.T) {
+// TestSignedAnswersMatchBIND checks that this name server and BIND give equal answers for signed zones, with all signatures and proofs,
+// and that all signatures are valid.
+func TestSignedAnswersMatchBIND(t *testing.T) {
 	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestSignedAsNamed(t *testing.T) {
 	}
 }
 
-// TestPresignedAsNamed checks that a presigned zone is answered as by BIND, also after a change.
-func TestPresignedAsNamed(t *testing.T) {
+// TestPresignedAnswersMatchBIND checks that a presigned zone is answered as by BIND, also after a change.
+func TestPresignedAnswersMatchBIND(t *testing.T) {
 	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 		after = signs(after)
 		var h zonedata.Hash
 		for _, e := range after.entries(t) {
-			h.Add(e.Record)
+			h.Add(e.Record())
 		}
 		to := zonedata.Revision{Number: int64(round) + 2, Hash: zonedata.Total(a.served.Load().settings, map[string]string{"0": h.String()})}
 		if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {
@@ -281,9 +281,9 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 	}
 }
 
-// TestSigningBegins checks that signing starts and stops with the next answer. A zone with unreadable keys is rejected, and the previous
+// TestSigningStarts checks that signing starts and stops with the next answer. A zone with unreadable keys is rejected, and the previous
 // content remains in use.
-func TestSigningBegins(t *testing.T) {
+func TestSigningStarts(t *testing.T) {
 	plain := given{name: "harbour.example.", records: harbour}
 	a := start(t, nil, plain)
 	do := func(m *dns.Msg) { m.SetEdns0(1232, true) }
@@ -300,7 +300,7 @@ func TestSigningBegins(t *testing.T) {
 		t.Fatalf("signed: %s", m)
 	}
 	if m := a.question(t, "mail.harbour.example.", dns.TypeA); len(m.Answer) != 1 {
-		t.Fatalf("nobody asked for signatures: %s", m)
+		t.Fatalf("the answer to a query without the DO bit has signatures: %s", m)
 	}
 	made := a.awaitSigned(t)
 	a.question(t, "mail.harbour.example.", dns.TypeA, do)
@@ -432,7 +432,7 @@ func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion, fo
 
 func (g given) unbound(t *testing.T, port uint16) {
 	program := peers.Program(t, "unbound")
-	dir, at := t.TempDir(), freeport.For(t)
+	dir, at := t.TempDir(), freeport.Reserve(t)
 	text := fmt.Sprintf(`server:
  interface: 127.0.0.1@%d
  chroot: ""
@@ -536,8 +536,8 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
-// TestDNSSECAsked checks that queries for DNSSEC record types are answered without the DO bit (RFC 4035 section 3.1).
-func TestDNSSECAsked(t *testing.T) {
+// TestDNSSECQueries checks that queries for DNSSEC record types are answered without the DO bit (RFC 4035 section 3.1).
+func TestDNSSECQueries(t *testing.T) {
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		a := start(t, nil, given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, hashed))
 		for _, c := range []struct {

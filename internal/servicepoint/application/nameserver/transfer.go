@@ -96,7 +96,7 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	s.startMessage()
 	a.counts.codes[dns.RcodeSuccess].Add(1)
 	if q.kind == dns.TypeIXFR {
-		// There is no journal of generated signatures and proof records, so a signed zone is sent completely.
+		// Generated signatures and proof records have no journal, so a signed zone is sent completely.
 		if soa, steps, known := z.changes(q.serial); known && (z.signing == nil || len(steps) == 0) {
 			return true, s.changes(z.zone, &soa, steps)
 		}

@@ -21,14 +21,14 @@ import (
 
 // keyed returns a TSIG key and an access list that permits it.
 func keyed(name, algorithm string) (zonedata.SigningKey, []zonedata.Match) {
-	secret := []byte("a secret that nobody knows: " + name)
+	secret := []byte("a secret of the test for " + name)
 	return zonedata.SigningKey{Name: name, Algorithm: algorithm, Secret: secret}, []zonedata.Match{{Key: name}}
 }
 
 // listening makes an application listen and returns the address.
 func listening(t *testing.T, a *nameServer) netip.AddrPort {
 	t.Helper()
-	at := freeport.For(t)
+	at := freeport.Reserve(t)
 	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, at.Port()))); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestChangesAreTransferred(t *testing.T) {
 	}
 	held := map[string]bool{}
 	for _, e := range at(12).entries(t) {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestChangesAreTransferred(t *testing.T) {
 		}
 	}
 	for _, e := range at(14).entries(t) {
-		rr, err := e.Record.RR()
+		rr, err := e.Record().RR()
 		if err == nil && rr.Header().Rrtype != dns.TypeSOA && !held[rr.String()] {
 			t.Fatalf("%s is missing", rr)
 		}
@@ -202,11 +202,11 @@ func TestJournal(t *testing.T) {
 		t.Error("there is a gap")
 	}
 	if j.add(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
-		t.Error("a serial that goes back is told")
+		t.Error("a decreased serial is sent as a difference")
 	}
 	j.add(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
 	if len(j.steps) != 0 || j.size != 0 {
-		t.Error("a change is told that is longer than all of it")
+		t.Error("a difference that is longer than the zone is sent")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestJournal(t *testing.T) {
 func TestNamedCopies(t *testing.T) {
 	program := peers.Program(t, "named")
 	key, match := keyed("copy.", dns.HmacSHA256)
-	theirs := freeport.For(t)
+	theirs := freeport.Reserve(t)
 	at := func(serial int) given {
 		g := numbered(serial, 300)
 		g.transfer, g.keys, g.notify = match, []zonedata.SigningKey{key}, []netip.AddrPort{theirs}

@@ -197,7 +197,7 @@ func (a *nameServer) decideOnce(s *served, q *query, m []byte, w zonedata.Client
 	switch {
 	case late:
 		sign.problem = badTime
-		return a.refuse(q, w, dns.RcodeNotAuth, "it was signed before the latest message of which signatures are not remembered"), true
+		return a.refuse(q, w, dns.RcodeNotAuth, "it was signed before the oldest remembered message"), true
 	case again:
 		<-one.done
 		return one.code, one.ok
@@ -213,7 +213,7 @@ func (a *nameServer) decideUpdate(s *served, q *query, m []byte, w zonedata.Clie
 		return dns.RcodeFormatError, true
 	}
 	if v == nil {
-		return a.refuse(q, w, dns.RcodeRefused, "there is no view for the client"), true
+		return a.refuse(q, w, dns.RcodeRefused, "no view matches the client"), true
 	}
 	z := v.zones[q.name]
 	if z == nil {

@@ -42,7 +42,7 @@ func TestSecured(t *testing.T) {
 	certificate, key, trust := credentials(t)
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)
-	plain, secure, web := freeport.For(t), freeport.For(t), freeport.For(t)
+	plain, secure, web := freeport.Reserve(t), freeport.Reserve(t), freeport.Reserve(t)
 	configuration := func(format string, args ...any) json.RawMessage {
 		return fmt.Appendf(nil, `{"listen":[`+format+`],"tls":{"certificate":%q,"key":%q}}`, append(args, certificate, key)...)
 	}
@@ -125,7 +125,7 @@ func TestSecured(t *testing.T) {
 	if rs, _ := ask("POST", webPath, webType, wire); rs.Header.Get("Cache-Control") != "max-age=300" {
 		t.Errorf("that there is nothing is kept for %s", rs.Header.Get("Cache-Control"))
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(a.Health()) > 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(a.Health()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(a.Health())
 		}

@@ -125,7 +125,7 @@ func (z *zone) checkOwner(r zonedata.Record) error {
 	for ; len(owner) > len(z.apex); owner = parent(owner) {
 	}
 	if owner != z.apex {
-		return errors.New("a record does not lie in its zone")
+		return errors.New("a record is outside of its zone")
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ func answerTo(query []byte) []byte {
 	return answer
 }
 
-// TestAskerIgnoresOtherPackets checks that packets with another id, queries and short packets are ignored, that late packets are not taken
-// for the answer to the next query, and that the ports of queries differ although sockets are used again.
-func TestAskerIgnoresOtherPackets(t *testing.T) {
+// TestAskerIgnoresForeignPackets checks that packets with another id, queries and short packets are ignored, that late packets are not
+// taken for the answer to the next query, and that the ports of queries differ although sockets are used again.
+func TestAskerIgnoresForeignPackets(t *testing.T) {
 	var mu sync.Mutex
 	ports := map[uint16]int{}
 	a, at := askerOf(t, func(query []byte, from netip.AddrPort) [][]byte {
@@ -110,7 +110,7 @@ func TestAskerFails(t *testing.T) {
 	if err := ask(at, 1, 10*time.Second); !errors.Is(err, errTooLarge) {
 		t.Errorf("with a large answer: %v", err)
 	}
-	if err := ask(freeport.For(t), 0, 10*time.Second); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := ask(freeport.Reserve(t), 0, 10*time.Second); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("without a server: %v", err)
 	}
 	if len(a.sockets) != 0 {
@@ -130,8 +130,8 @@ func TestAskerFails(t *testing.T) {
 	}
 }
 
-// TestTruncatedAnswersComeOverTCP checks that an answer that does not fit is asked for over TCP, and given to a client over TCP.
-func TestTruncatedAnswersComeOverTCP(t *testing.T) {
+// TestTruncatedAnswersAreRetriedOverTCP checks that an answer that does not fit is asked for over TCP, and given to a client over TCP.
+func TestTruncatedAnswersAreRetriedOverTCP(t *testing.T) {
 	_, at := startResolver(t, variedUpstream(t), &lines{}, "")
 	m := new(dns.Msg)
 	m.SetQuestion("many1.t300.test.", dns.TypeA)

@@ -175,7 +175,7 @@ func (c *Configuration) validate() error {
 		if strings.ContainsFunc(u.TLSServerName, func(r rune) bool {
 			return r != '.' && r != '-' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 		}) {
-			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is no name of a host", u.TLSServerName)
+			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is not a host name", u.TLSServerName)
 		}
 	}
 	return c.validateOther(bad)
@@ -205,7 +205,7 @@ func (c *Configuration) validateOther(bad func(field, format string, args ...any
 	}
 	if c.Metrics != "" {
 		if !isAddrPort(c.Metrics) {
-			return bad("metrics", "%q is no address and port", c.Metrics)
+			return bad("metrics", "%q is not an address with a port", c.Metrics)
 		}
 	}
 	for _, bound := range []struct {

@@ -38,7 +38,7 @@ func hitsOf(t *testing.T, app *resolver) (n float64) {
 // variedUpstream starts an upstream whose answers depend on the name: the first label selects the form, the second one the TTL.
 func variedUpstream(t *testing.T) string {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", freeport.For(t).String())
+	packets, err := net.ListenPacket("udp", freeport.Reserve(t).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +194,13 @@ func compareOnce(t *rapid.T, at string) {
 	exchange(m, "tcp", from, at) // from now on CoreDNS has the answer in its cache, if it is cached at all
 	plain := exchange(m, "tcp", from, at)
 	if plain == nil {
-		t.Fatal("there is no answer over TCP")
+		t.Fatal("no answer over TCP")
 	}
 	want, wantTTLs := shown(plain)
 	for i := range 3 {
 		answer := exchange(m, "udp", from, at)
 		if answer == nil {
-			t.Fatalf("%d: there is no answer to\n%v", i, m)
+			t.Fatalf("%d: no answer to\n%v", i, m)
 		}
 		if answer.Truncated {
 			continue
@@ -219,7 +219,7 @@ func compareOnce(t *rapid.T, at string) {
 
 // TestHitsAllocateNothing checks that the front answers without allocating memory, with metrics as well.
 func TestHitsAllocateNothing(t *testing.T) {
-	for _, more := range []string{"", fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1000000}`, freeport.For(t))} {
+	for _, more := range []string{"", fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1000000}`, freeport.Reserve(t))} {
 		app, at := startResolver(t, variedUpstream(t), &lines{}, more)
 		m := new(dns.Msg)
 		m.SetQuestion("a1.t300.test.", dns.TypeA)
@@ -309,9 +309,9 @@ func TestPrefetchSeesQueries(t *testing.T) {
 	}
 }
 
-// TestNothingStaleAfterAChange checks that no query after a change of content or of the configuration gets an answer from before it, while
+// TestAnswersFollowChanges checks that no query after a change of content or of the configuration gets an answer from before it, while
 // many clients keep the answers in the caches.
-func TestNothingStaleAfterAChange(t *testing.T) {
+func TestAnswersFollowChanges(t *testing.T) {
 	one, two := upstream(t, "a.test. 300 IN A 192.0.2.1"), upstream(t, "a.test. 300 IN A 192.0.2.2")
 	app, at := startResolver(t, one, &lines{}, "")
 	host, port, _ := net.SplitHostPort(at)
@@ -396,7 +396,7 @@ func series(t *testing.T) map[string]float64 {
 // a line for each query.
 func TestHitsAreCounted(t *testing.T) {
 	var log lines
-	app, at := startResolver(t, variedUpstream(t), &log, fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1}`, freeport.For(t)))
+	app, at := startResolver(t, variedUpstream(t), &log, fmt.Sprintf(`,"metrics":%q,"allow":["127.0.0.0/8"],"queryLog":{"every":1}`, freeport.Reserve(t)))
 	app.stop() // health checks are counted as well
 	app.checks.Wait()
 	for _, name := range []string{"a1.t300.test.", "no1.t300.test.", "empty1.t300.test.", "alias1.t300.test."} {

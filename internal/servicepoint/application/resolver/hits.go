@@ -17,14 +17,15 @@ import (
 
 // The counters of CoreDNS's plugin cache, which that does not export.
 var (
-	cacheRequests = existing(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_cache_requests_total",
+	cacheRequests = registeredMetric(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_cache_requests_total",
 		Help: "The count of cache requests."}, []string{"server", "zones", "view"}))
-	cacheHits = existing(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_cache_hits_total",
+	cacheHits = registeredMetric(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_cache_hits_total",
 		Help: "The count of cache hits."}, []string{"server", "type", "zones", "view"}))
 )
 
-// existing returns the registered metric with the same description. It panics at the start of the program if CoreDNS has another one.
-func existing[M prometheus.Collector](like M) M {
+// registeredMetric returns the registered metric with the same description. It panics at the start of the program if CoreDNS has another
+// one.
+func registeredMetric[M prometheus.Collector](like M) M {
 	var is prometheus.AlreadyRegisteredError
 	err := prometheus.Register(like)
 	if errors.As(err, &is) {

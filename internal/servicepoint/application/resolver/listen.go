@@ -210,7 +210,7 @@ func (g *generation) start() error {
 		g.servers = append(g.servers, one)
 		g.fronts = append(g.fronts, g.frontOf(one))
 	}
-	most := fairlisten.Each(len(g.sockets), g.maxConnections)
+	most := fairlisten.ShareLimit(len(g.sockets), g.maxConnections)
 	for i, s := range g.sockets {
 		if err := g.serve(g.servers[i], s, most); err != nil {
 			return errors.Join(err, g.stop())

@@ -28,9 +28,9 @@ func version(from, at, network string) error {
 	return err
 }
 
-// TestNobodyExhaustsTheListeners checks that a client with very many connections blocks no others, over TCP and TLS. Its own newest
+// TestConnectionsOfOneClientAreLimited checks that a client with very many connections blocks no others, over TCP and TLS. Its own newest
 // connection is answered as well.
-func TestNobodyExhaustsTheListeners(t *testing.T) {
+func TestConnectionsOfOneClientAreLimited(t *testing.T) {
 	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	app.(*resolver).connections = 32
 	defer func() {
@@ -39,7 +39,7 @@ func TestNobodyExhaustsTheListeners(t *testing.T) {
 		}
 	}()
 	certificate, key, _ := credentials(t, "one.example")
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	if err := app.Configure(text(plain, secure, certificate, key, "9")); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,9 @@ func TestNobodyExhaustsTheListeners(t *testing.T) {
 	}
 }
 
-// TestListenersGoOn checks that a configuration with an address in use is rejected and changes nothing. UDP queries are answered while
-// configurations change.
-func TestListenersGoOn(t *testing.T) {
+// TestRefusedConfigurationChangesNothing checks that a configuration with an address in use is rejected and changes nothing. UDP queries
+// are answered while configurations change.
+func TestRefusedConfigurationChangesNothing(t *testing.T) {
 	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	defer func() {
 		if err := app.Close(); err != nil {
@@ -89,7 +89,7 @@ func TestListenersGoOn(t *testing.T) {
 	}
 	defer taken.Close() //nolint:errcheck // a socket of the test
 	certificate, key, _ := credentials(t, "one.example")
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	good := text(plain, secure, certificate, key, "9")
 	if err := app.Configure(good); err != nil {
 		t.Fatal(err)

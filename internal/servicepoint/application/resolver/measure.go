@@ -43,7 +43,7 @@ func startMetrics(address string) (*metricsEndpoint, error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.DefaultGatherer, promhttp.HandlerOpts{}))
 	m := &metricsEndpoint{address: address, server: &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, ReadTimeout: scrapeTime,
 		WriteTimeout: 3 * scrapeTime, IdleTimeout: 3 * scrapeTime, MaxHeaderBytes: 64 << 10}}
-	fair := fairlisten.New(l, fairlisten.Limits{Max: fairlisten.Each(1, maxScrapers), PerNetwork: maxScrapers / 4})
+	fair := fairlisten.New(l, fairlisten.Limits{Max: fairlisten.ShareLimit(1, maxScrapers), PerNetwork: maxScrapers / 4})
 	go func() { _ = m.server.Serve(fair) }() // it ends with close
 	return m, nil
 }

@@ -147,7 +147,7 @@ func overrideOf(kind, target string) (rule, error) {
 	}
 	record, err := zonedata.NewRecord(rr)
 	if err != nil {
-		return is, fmt.Errorf("%q is no target of a redirection: %w", target, err)
+		return is, fmt.Errorf("%q cannot be the target of a redirection: %w", target, err)
 	}
 	is.action, is.data = localData, []zonedata.Record{record}
 	return is, nil

@@ -145,7 +145,7 @@ func policyZoneOf(name string, rules ...string) []string {
 // startResolver starts a resolver with an upstream and returns it with its address.
 func startResolver(t *testing.T, upstream string, log *lines, more string) (app *resolver, at string) {
 	t.Helper()
-	at = freeport.For(t).String()
+	at = freeport.Reserve(t).String()
 	host, port, _ := net.SplitHostPort(at)
 	app, _ = Kind().New(slog.New(slog.NewTextHandler(log, nil))).(*resolver)
 	t.Cleanup(func() {
@@ -257,8 +257,8 @@ func TestPolicies(t *testing.T) {
 	check("clients that may not ask", "good.test. A REFUSED EDE18")
 }
 
-// TestRolesThatForward checks that roles set the forwarders, and that an inconsistent stream changes nothing.
-func TestRolesThatForward(t *testing.T) {
+// TestForwardingRoles checks that roles set the forwarders, and that an inconsistent stream changes nothing.
+func TestForwardingRoles(t *testing.T) {
 	var log lines
 	usual := upstream(t, "a.test. 60 IN A 192.0.2.1", "a.corp. 60 IN A 192.0.2.1")
 	others, corporate := upstream(t, "a.test. 60 IN A 192.0.2.2"), upstream(t, "a.corp. 60 IN A 192.0.2.3")
@@ -298,12 +298,12 @@ func TestRolesThatForward(t *testing.T) {
 	if err := app.TakeContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
-	check("nothing is said any more", "a.test.", "NOERROR 192.0.2.1")
+	check("without an explanation", "a.test.", "NOERROR 192.0.2.1")
 	var nothing bytes.Buffer
 	if err := zonedata.WriteEmpty(&nothing); err != nil {
 		t.Fatal(err)
 	}
-	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.Nothing() {
+	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.EmptyRevision() {
 		t.Error(err)
 	}
 }
@@ -378,9 +378,9 @@ func TestPrefixesOfTriggers(t *testing.T) {
 	}
 }
 
-// TestContentThatCannotStart checks that content that cannot be applied is not reported as applied, and that the previous content remains
+// TestUnusableContent checks that content that cannot be applied is not reported as applied, and that the previous content remains
 // in use.
-func TestContentThatCannotStart(t *testing.T) {
+func TestUnusableContent(t *testing.T) {
 	server := upstream(t, "bad.test. 60 IN A 192.0.2.2")
 	var log lines
 	app, at := startResolver(t, server, &log, "")
@@ -445,8 +445,8 @@ func TestAnswersAreAResolvers(t *testing.T) {
 	}
 }
 
-// TestOddTriggers checks that unusual owner names become either a rule or none.
-func TestOddTriggers(t *testing.T) {
+// TestUnusualTriggers checks that unusual owner names become either a rule or none.
+func TestUnusualTriggers(t *testing.T) {
 	z, err := newPolicyZone("p.rpz.")
 	if err != nil {
 		t.Fatal(err)
@@ -464,8 +464,8 @@ func TestOddTriggers(t *testing.T) {
 	}
 }
 
-// TestAskingItself checks that a configuration with a forwarding loop is rejected, also for a listener at all addresses.
-func TestAskingItself(t *testing.T) {
+// TestForwardingLoopIsRefused checks that a configuration with a forwarding loop is rejected, also for a listener at all addresses.
+func TestForwardingLoopIsRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"listen":[{"address":"0.0.0.0","port":5353}],"upstreams":[{"address":"127.0.0.1:5353"}]}`,
 		`{"listen":[{"address":"::","port":5353}],"upstreams":[{"address":"127.0.0.9:5353"}]}`,

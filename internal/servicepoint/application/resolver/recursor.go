@@ -56,7 +56,7 @@ func (n *Recursion) validate(bad func(field, format string, args ...any) error) 
 	}
 	for i, name := range n.Insecure {
 		if naming.Check(strings.TrimSuffix(name, "."), naming.AnyName) != nil || strings.ContainsAny(name, " \t\n{}#\"\\") {
-			return bad(fmt.Sprintf("recursion.insecure[%d]", i), "%q is no name of a zone", name)
+			return bad(fmt.Sprintf("recursion.insecure[%d]", i), "%q is not the name of a zone", name)
 		}
 	}
 	return nil

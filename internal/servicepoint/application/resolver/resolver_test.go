@@ -75,7 +75,7 @@ func TestListenersOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
+	plain, secure := int(freeport.Reserve(t).Port()), int(freeport.Reserve(t).Port())
 	asked := func(name string, pool *x509.CertPool) error {
 		q := new(dns.Msg)
 		q.SetQuestion("quay.example.", dns.TypeA)
@@ -123,17 +123,17 @@ func TestPrivateKeyIsKept(t *testing.T) {
 		t.Errorf("what is shown is %s", shown)
 	}
 	if err := Kind().Check(application.FillKey(shown, whole)); err != nil {
-		t.Errorf("what was shown cannot be given back: %v", err)
+		t.Errorf("the shown configuration is refused: %v", err)
 	}
 	for what, c := range map[string]struct {
 		text  json.RawMessage
 		wrong string
 	}{
-		"without a key":               {shown, "tls.key"},
-		"with another certificate":    {application.FillKey(text(53, 853, other, "", "5300"), whole), "tls.key"},
-		"with a key of another":       {text(53, 853, other, key, "5300"), "private key does not match"},
-		"without a certificate":       {json.RawMessage(`{"listen":[{"address":"::1","tls":true}],"upstreams":[{"address":"::2"}]}`), "listen[0].tls"},
-		"with one that nobody is for": {fmt.Appendf(nil, `{"listen":[{"address":"::1"}],"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"::2"}]}`, certificate, key), "no listener"},
+		"without a key":                             {shown, "tls.key"},
+		"with another certificate":                  {application.FillKey(text(53, 853, other, "", "5300"), whole), "tls.key"},
+		"with a key of another":                     {text(53, 853, other, key, "5300"), "private key does not match"},
+		"without a certificate":                     {json.RawMessage(`{"listen":[{"address":"::1","tls":true}],"upstreams":[{"address":"::2"}]}`), "listen[0].tls"},
+		"with a certificate without a TLS listener": {fmt.Appendf(nil, `{"listen":[{"address":"::1"}],"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"::2"}]}`, certificate, key), "no listener"},
 	} {
 		if err := Kind().Check(c.text); err == nil || !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %v, want %q", what, err, c.wrong)

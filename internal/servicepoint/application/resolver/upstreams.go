@@ -30,9 +30,9 @@ const (
 
 // The counters of CoreDNS's package proxy, which that does not export.
 var (
-	upstreamDuration = existing(prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coredns_proxy_request_duration_seconds",
+	upstreamDuration = registeredMetric(prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coredns_proxy_request_duration_seconds",
 		Help: "Histogram of the time each request took."}, []string{"proxy_name", "to", "rcode"}))
-	upstreamSockets = existing(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_proxy_conn_cache_misses_total",
+	upstreamSockets = registeredMetric(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "coredns_proxy_conn_cache_misses_total",
 		Help: "Counter of connection cache misses per upstream and protocol."}, []string{"proxy_name", "to", "proto"}))
 )
 

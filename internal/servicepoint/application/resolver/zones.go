@@ -32,7 +32,7 @@ func (c *Configuration) validateZones(bad func(field, format string, args ...any
 	for i, z := range c.Zones {
 		name := strings.ToLower(strings.TrimSuffix(z.Name, "."))
 		if name == "" || naming.Check(name, naming.AnyName) != nil || strings.ContainsAny(name, " \t\n{}#\"\\") {
-			return bad(fmt.Sprintf("zones[%d].name", i), "%q is no name of a zone", z.Name)
+			return bad(fmt.Sprintf("zones[%d].name", i), "%q is not the name of a zone", z.Name)
 		}
 		if seen[name] {
 			return bad(fmt.Sprintf("zones[%d].name", i), "%s is there twice", z.Name)
@@ -54,14 +54,14 @@ func (c *Configuration) validateZones(bad func(field, format string, args ...any
 	if c.DNS64 != "" {
 		p, err := netip.ParsePrefix(c.DNS64)
 		if err != nil || !p.Addr().Is6() || p.Addr().Zone() != "" || p != p.Masked() || !slices.Contains(lengths64, p.Bits()) {
-			return bad("dns64", "%q is no prefix of IPv6 of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
+			return bad("dns64", "%q is not an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
 		}
 	}
 	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > maxEvery) {
 		return bad("queryLog.every", "must be 1 to %d", maxEvery)
 	}
 	if c.Dnstap != "" && !isAddrPort(c.Dnstap) {
-		return bad("dnstap", "%q is no address and port", c.Dnstap)
+		return bad("dnstap", "%q is not an address with a port", c.Dnstap)
 	}
 	return nil
 }

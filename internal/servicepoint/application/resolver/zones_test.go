@@ -80,7 +80,7 @@ func TestZonesAndDNS64(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	port := freeport.For(t).Port()
+	port := freeport.Reserve(t).Port()
 	configuration := json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}],"upstreams":[{"address":"127.0.0.1:%s"}],`+
 		`"zones":[{"name":"corp.example.","upstreams":["127.0.0.1:%s"]}],"dns64":"64:ff9b::/96","queryLog":{"every":2},"dnstap":%q}`, port,
 		everywhere, corporate, tap.Addr()))

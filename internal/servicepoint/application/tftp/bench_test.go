@@ -18,7 +18,7 @@ func BenchmarkFetch(b *testing.B) {
 	const name, size, block = "image", 8_000_000, 1408
 	data := random(size)
 	_, own, _ := start(b, map[string]string{name: data}, "")
-	other := freeport.For(b)
+	other := freeport.Reserve(b)
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(other))
 	if err != nil {
 		b.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestPatience checks that a transfer whose client has gone ends after its patience, however long the interval of retransmissions is.
-func TestPatience(t *testing.T) {
+// TestTransferTimeout checks that a transfer whose client has gone ends after its patience, however long the interval of retransmissions
+// is.
+func TestTransferTimeout(t *testing.T) {
 	gone, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

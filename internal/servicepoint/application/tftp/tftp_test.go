@@ -76,7 +76,7 @@ func start(t testing.TB, files map[string]string, more string) (s *server, at, w
 			t.Error(err)
 		}
 	})
-	at, web = freeport.For(t), freeport.For(t)
+	at, web = freeport.Reserve(t), freeport.Reserve(t)
 	text := fmt.Sprintf(`{"listen":[{"address":%q,"port":%d}],"http":[{"address":%q,"port":%d}]%s}`, at.Addr(), at.Port(), web.Addr(),
 		web.Port(), more)
 	data, _ := stream(t, "", 1, files)

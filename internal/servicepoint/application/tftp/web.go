@@ -37,7 +37,7 @@ func (s *server) listenHTTP(at netip.AddrPort, several int) (listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := fairlisten.Each(several, maxWebConnections)
+	most := fairlisten.ShareLimit(several, maxWebConnections)
 	l := &webListener{s: s, at: at, socket: fairlisten.New(socket, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})}
 	l.web = &http.Server{Handler: http.HandlerFunc(l.serve), MaxHeaderBytes: maxWebHeader, ReadTimeout: webIdle, IdleTimeout: webIdle,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}

@@ -81,7 +81,7 @@ func New(c *net.UDPConn) (*Conn, error) {
 const bufferSize = 1 << 20
 
 // enlargeBuffers enlarges the buffers of a socket to bufferSize, or to the limit of the system for a process without CAP_NET_ADMIN. A
-// failure is no error, because a smaller buffer only loses packets sooner.
+// failure is ignored, because a smaller buffer only loses packets sooner.
 func enlargeBuffers(fd uintptr) {
 	for _, option := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option[0], bufferSize) != nil { //nolint:gosec // a file descriptor

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filled returns a socket in which n packets wait, and the client that has sent them.
+// filled returns a socket with n waiting packets, and the client that has sent them.
 func filled(t *testing.T, n int) (server, client *net.UDPConn, p *Conn) {
 	t.Helper()
 	at := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
@@ -72,7 +72,7 @@ func TestPacketsAreServed(t *testing.T) {
 	}
 }
 
-// TestClosedUnderLoad checks that a socket in which packets always wait can be closed.
+// TestClosedUnderLoad checks that a socket with waiting packets can always be closed.
 func TestClosedUnderLoad(t *testing.T) {
 	server, _, p := filled(t, 4*Size)
 	batches, closed := 0, make(chan error)

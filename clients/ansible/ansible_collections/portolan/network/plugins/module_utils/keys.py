@@ -11,6 +11,7 @@ KEYS = {
     "macAddresses": "address",
     "moves": "absoluteName",
     "networks": "range",
+    "observations": "address",
     "ranges": "range",
     "resourceRecords": "absoluteName",
     "zones": "absoluteName",

@@ -1,0 +1,374 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/discovery"
+	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/snmpagent"
+
+	"github.com/miekg/dns"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) { // a manager without --sweep runs no policy
+		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
+		policy := int64Of(m.T, m.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy",`+
+			`"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","networkBoundaries":["10.0.0.0/24"]}`))
+		if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
+			row, err := tx.Get(policy)
+			if err != nil {
+				return err
+			}
+			c := (&resource.Change{Tx: tx, API: m.Address}).Following()
+			for _, o := range []schema.Object{&discovery.ReconciliationRun{State: "DONE", Pinged: 254, Seen: 3, Findings: 1, Messages: []string{}},
+				&discovery.ReconciliationFinding{Kind: "UNKNOWN_ADDRESS", State: "OPEN", Address: "10.0.0.9", SeenMACAddress: "02-00-5E-00-53-09",
+					Change: "Assign 10.0.0.9 as STATIC for 02-00-5E-00-53-09."}} {
+				h := schema.HeadOf(o)
+				h.Type, h.Parent, h.Config = strings.TrimPrefix(fmt.Sprintf("%T", o), "*discovery."), policy, row.Configuration
+				if _, err := c.Create(m.Address.TypeNamed(h.Type), o); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			m.T.Fatal(err)
+		}
+	})
+}
+
+// startNames starts a DNS server with PTR records, and returns its address.
+func startNames(t *testing.T, names map[string]string) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		m := new(dns.Msg).SetReply(q)
+		if name := names[q.Question[0].Name]; name != "" {
+			m.Answer = append(m.Answer, &dns.PTR{Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: 60}, Ptr: name})
+		} else {
+			m.Rcode = dns.RcodeNameError
+		}
+		_ = w.WriteMsg(m)
+	})}
+	done := make(chan error)
+	go func() { done <- server.ActivateAndServe() }()
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return conn.LocalAddr().String()
+}
+
+// discoverer is a manager with discovery, whose clock and pings a test controls.
+type discoverer struct {
+	*manager
+	mu        sync.Mutex
+	ahead     time.Duration
+	answering map[string]bool
+}
+
+// startDiscoverer starts a manager with discovery.
+func startDiscoverer(t *testing.T) *discoverer {
+	t.Helper()
+	d := &discoverer{answering: map[string]bool{}}
+	d.manager = startManager(t, func(o *Options) {
+		o.Sweep = true
+		o.Now = func() time.Time {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return time.Now().Add(d.ahead)
+		}
+		o.Probe = func(_ context.Context, a netip.Addr) (bool, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.answering[a.String()], nil
+		}
+	})
+	return d
+}
+
+// advance moves the clock of the manager.
+func (d *discoverer) advance(by time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ahead += by
+}
+
+// run starts a run of a policy and returns its result.
+func (d *discoverer) run(policy string) apitest.Reply {
+	d.T.Helper()
+	id := d.ID("/api/v2/reconciliationPolicies/"+policy+"/reconciliationRuns", `{}`)
+	return d.ended(id)
+}
+
+// ended waits for the end of a run.
+func (d *discoverer) ended(id string) (r apitest.Reply) {
+	d.T.Helper()
+	apitest.Eventually(d.T, "the run ends", func() bool {
+		r = d.Want(200, "GET", "/api/v2/reconciliationRuns/"+id, "")
+		return r.Text("state") != "QUEUED"
+	})
+	return r
+}
+
+// first waits for the first run of a policy by its schedule.
+func (d *discoverer) first(policy string) {
+	d.T.Helper()
+	apitest.Eventually(d.T, "the first run ends", func() bool {
+		r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+policy+"/reconciliationRuns", "")
+		return r.Count() == 1 && r.Text("data.0.state") == "DONE"
+	})
+}
+
+// finding returns the id of the finding of a kind at an address; empty if there is none.
+func (d *discoverer) finding(kind, address string) string {
+	d.T.Helper()
+	r := d.Want(200, "GET", "/api/v2/reconciliationFindings?"+filter("kind:'"+kind+"' and address:'"+address+"'"), "")
+	if r.Count() == 0 {
+		return ""
+	}
+	return r.Text("data.0.id")
+}
+
+// set sets the state of a finding.
+func (d *discoverer) set(id, state string) {
+	d.T.Helper()
+	d.Want(200, "PATCH", "/api/v2/reconciliationFindings/"+id, `{"state":"`+state+`"}`, apitest.MergePatch)
+}
+
+// TestDiscovery checks discovery by SNMP and names: observations, the values at addresses, findings, their acceptance, rejection and undo.
+func TestDiscovery(t *testing.T) {
+	apitest.Slow(t)
+	agent := snmpagent.Start(t, snmpagent.Switch)
+	names := startNames(t, map[string]string{"7.0.0.10.in-addr.arpa.": "crane.quay.example.", "9.0.0.10.in-addr.arpa.": "-bad-.example."})
+	d := startDiscoverer(t)
+	configuration, _, _, _, network := d.Basics()
+	assign := func(address, more string) string {
+		return d.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+address+`"`+more+`}`)
+	}
+	seven := assign("10.0.0.7", `,"macAddress":{"address":"02-00-5E-00-53-AA"}`)
+	assign("10.0.0.50", "")
+	policy := d.ID("/api/v2/networks/"+network+"/reconciliationPolicies", fmt.Sprintf(`{"type":"IPv4ReconciliationPolicy","enabled":true,`+
+		`"discoveryMethod":"SNMP_PINGSWEEP","startDateTime":%q,"frequency":"P300D","seedRouterAddresses":[%q],"dnsServers":[%q],`+
+		`"packetsPerSecond":10000,"notSeenDays":1,"overrides":["10.0.0.60"],"snmp":{"version":"v3","port":%d,"usernames":["%s"],`+
+		`"securityLevel":"AUTH_PRIV","authenticationProtocol":"SHA","authenticationPassphrase":"%s","privacyProtocol":"AES128","privacyPassphrase":"%s"}}`,
+		time.Now().UTC().Format(time.RFC3339), agent.Addr(), names, agent.Port(), snmpagent.EncryptedUser, snmpagent.AuthenticationPassphrase,
+		snmpagent.PrivacyPassphrase))
+	d.answering["10.0.0.30"], d.answering["10.0.0.60"] = true, true
+	d.first(policy)
+	if r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+policy, ""); strings.Contains(string(r.Body), snmpagent.PrivacyPassphrase) {
+		t.Errorf("the policy shows its passphrases: %s", r.Body)
+	}
+
+	// Observations: places, hardware addresses and names, with filters and the values at the address.
+	r := d.Want(200, "GET", "/api/v2/observations?orderBy=address", "")
+	if r.Count() != 3 || r.Text("data.0.address") != "10.0.0.7" || r.Text("data.0.macAddress") != "02-00-5E-00-53-07" ||
+		r.Text("data.0.hostName") != "crane.quay.example" || r.Text("data.0.router") != "quay-switch" || r.Text("data.0.routerPort") != "ge-0/0/1" ||
+		r.Text("data.0.switch") != "quay-switch" || r.Text("data.0.vlan") != "20" || r.Text("data.0.methods.0") != "NEIGHBOR" ||
+		r.Text("data.1.hostName") != "" || r.Text("data.2.methods.0") != "PING" || r.Text("data.0.policy.id") != policy {
+		t.Errorf("the observations are %s", r.Body)
+	}
+	for path, count := range map[string]int{"observations?" + filter("macAddress:'02:00:5e:00:53:07'"): 1,
+		"observations?" + filter("hostName:'crane.quay.example'"):                                        1,
+		"observations?" + filter("lastSeenDateTime:lt('2020-01-01T00:00:00Z')"):                          0,
+		"networks/" + network + "/observations?" + filter("address:gt('10.0.0.7')"):                      2,
+		"addresses/" + seven + "/observations":                                                           1,
+		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("type:'DiscoveredHost'"):     3,
+		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("address:'"+agent.Addr().String()+"'"): 1} {
+		if r := d.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != count {
+			t.Errorf("%s: %d in place of %d: %s", path, r.Count(), count, r.Body)
+		}
+	}
+	if r := d.Want(200, "GET", "/api/v2/addresses/"+seven, ""); r.Text("lastSeenDateTime") == "" || r.Text("switchPortInfo") != "quay-switch ge-0/0/1" ||
+		r.Text("routerPortInfo") != "quay-switch ge-0/0/1" || r.Text("vlanInfo") != "20" {
+		t.Errorf("the address is %s", r.Body)
+	}
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.50'"), ""); r.Text("data.0.lastSeenDateTime") != "" {
+		t.Errorf("a silent address was seen: %s", r.Body)
+	}
+
+	// Findings: 10.0.0.50 is not one yet, because it is silent for less than a day.
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network+"/reconciliationFindings?orderBy=address", ""); r.Count() != 3 {
+		t.Errorf("the findings are %s", r.Body)
+	}
+	differs, nine, thirty := d.finding("MAC_ADDRESS_DIFFERS", "10.0.0.7"), d.finding("UNKNOWN_ADDRESS", "10.0.0.9"), d.finding("UNKNOWN_ADDRESS", "10.0.0.30")
+	d.Refused(400, "InvalidEnumValue", "state", "PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"MAYBE"}`, apitest.MergePatch)
+	d.set(differs, "ACCEPTED")
+	if r := d.Want(200, "GET", "/api/v2/addresses/"+seven, ""); r.Text("macAddress.address") != "02-00-5E-00-53-07" {
+		t.Errorf("the accepted hardware address is missing: %s", r.Body)
+	}
+	d.set(nine, "ACCEPTED")
+	made := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.9'"), "")
+	if made.Count() != 1 || made.Text("data.0.state") != "STATIC" || !strings.Contains(string(made.Body), "02-00-5E-00-53-09") {
+		t.Errorf("the accepted address is %s", made.Body)
+	}
+	transaction := d.LastTransaction()
+	d.set(thirty, "REJECTED")
+	if d.LastTransaction() != transaction {
+		t.Error("a rejection is in the history")
+	}
+	d.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+transaction+`}`)
+	if r := d.run(policy); r.Text("state") != "DONE" || r.Text("findings") != "1" || r.Text("devices") != "1" || r.Text("seen") != "3" {
+		t.Errorf("the run is %s", r.Body)
+	}
+	for id, state := range map[string]string{nine: "OPEN", thirty: "REJECTED"} {
+		if r := d.Want(200, "GET", "/api/v2/reconciliationFindings/"+id, ""); r.Text("state") != state {
+			t.Errorf("a finding is %s", r.Body)
+		}
+	}
+	d.Want(404, "GET", "/api/v2/reconciliationFindings/"+differs, "")
+
+	// A finding that does not apply any more is refused when it is accepted.
+	assign("10.0.0.9", "")
+	d.Refused(409, "ResourceAlreadyExists", "assigned meanwhile", "PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"ACCEPTED"}`, apitest.MergePatch)
+
+	// A host that disappears keeps its rejection; an assigned address is a finding after a day.
+	delete(d.answering, "10.0.0.30")
+	d.advance(25 * time.Hour)
+	d.run(policy)
+	if d.finding("UNKNOWN_ADDRESS", "10.0.0.30") != thirty {
+		t.Error("the rejection is forgotten")
+	}
+	silent := d.finding("NOT_SEEN", "10.0.0.50")
+	d.set(silent, "ACCEPTED")
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.50'"), ""); r.Count() != 0 {
+		t.Errorf("the silent address is still assigned: %s", r.Body)
+	}
+
+	// Names: a host record with another name is a finding.
+	d.Want(200, "PATCH", "/api/v2/addresses/"+seven, `{"resourceRecords":[{"absoluteName":"old.example.com"}]}`, apitest.MergePatch)
+	d.run(policy)
+	name := d.finding("HOST_NAME_DIFFERS", "10.0.0.7")
+	if r := d.Want(200, "GET", "/api/v2/reconciliationFindings/"+name, ""); r.Text("seenHostName") != "crane.quay.example" ||
+		r.Text("storedHostNames.0") != "old.example.com" {
+		t.Errorf("the finding of the name is %s", r.Body)
+	}
+
+	// Networks that disappear leave their observations to the configuration.
+	d.Want(204, "DELETE", "/api/v2/networks/"+network, "")
+	if r := d.Want(200, "GET", "/api/v2/observations?"+filter("address:'10.0.0.7'"), ""); r.Text("data.0.network.id") != configuration {
+		t.Errorf("an observation without a network is %s", r.Body)
+	}
+	d.Verify()
+}
+
+// TestDiscoveryRules checks policies of configurations and of IPv6 networks, devices that do not answer, rights, approvals, dry runs and
+// refused policies.
+func TestDiscoveryRules(t *testing.T) {
+	apitest.Slow(t)
+	agent := snmpagent.Start(t, snmpagent.Switch)
+	d := startDiscoverer(t)
+	configuration, _, _, block, network := d.Basics()
+	six := d.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	network6 := d.ID("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	body := func(kind, devices, more string) string {
+		return fmt.Sprintf(`{"type":%q,"enabled":true,"discoveryMethod":"SNMP","startDateTime":%q,"frequency":"P300D","packetsPerSecond":10000,`+
+			`"seedRouterAddresses":[%s],"snmp":{"version":"v2c","port":%d,"communities":["%s"]}%s}`, kind, time.Now().UTC().Format(time.RFC3339), devices,
+			agent.Port(), snmpagent.Community, more)
+	}
+	at := "/api/v2/networks/" + network6 + "/reconciliationPolicies"
+	one := `"` + agent.Addr().String() + `"`
+	v6 := d.ID(at, body("IPv6ReconciliationPolicy", one, ""))
+	d.first(v6)
+	address := d.finding("UNKNOWN_ADDRESS", "2001:db8::7")
+	d.set(address, "ACCEPTED")
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network6+"/addresses?"+filter("address:'2001:db8::7'"), ""); r.Text("data.0.state") != "STATIC" ||
+		r.Text("data.0.lastSeenDateTime") == "" {
+		t.Errorf("the IPv6 address is %s", r.Body)
+	}
+
+	// A policy of a configuration sees addresses in no network. A device that does not answer makes the run partial: no address is silent.
+	silent := d.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.200","state":"STATIC"}`)
+	d.Want(204, "DELETE", "/api/v2/networks/"+network, "")
+	narrow := d.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.8/29"}`, "x-bcn-no-gateway: true")
+	wide := d.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies",
+		body("IPv4ReconciliationPolicy", one+`,"127.0.0.2"`, `,"notSeenDays":0,"networkBoundaries":["10.0.0.0/8"]`))
+	d.ID("/api/v2/networks/"+narrow+"/addresses", `{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC"}`)
+	d.first(wide)
+	none, nine := d.finding("UNKNOWN_NETWORK", "10.0.0.7"), d.finding("UNKNOWN_ADDRESS", "10.0.0.9")
+	d.Refused(409, "ResourceConflictsWithOther", "Create its network", "PATCH", "/api/v2/reconciliationFindings/"+none, `{"state":"ACCEPTED"}`,
+		apitest.MergePatch)
+	if id := d.finding("NOT_SEEN", "10.0.0.10"); id != "" {
+		t.Error("a partial run has found a silent address")
+	}
+	r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+wide+"/reconciliationRuns", "")
+	if !strings.Contains(r.Text("data.0.messages.0"), "127.0.0.2: ") {
+		t.Errorf("the run is %s", r.Body)
+	}
+	d.Want(404, "GET", "/api/v2/addresses/"+silent, "")
+
+	// Rights: a user who may only see refuses nothing and accepts nothing; a user who needs approvals makes a request.
+	viewer, asViewer := d.User("vera", "NO_ACCESS")
+	d.Right(viewer, configuration, "VIEW", "")
+	if r := d.Want(200, "GET", "/api/v2/reconciliationFindings", "", asViewer); r.Count() != 3 {
+		t.Errorf("the viewer sees %s", r.Body)
+	}
+	d.Want(403, "PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"REJECTED"}`, apitest.MergePatch, asViewer)
+	partial, asPartial := d.User("paul", "NO_ACCESS")
+	d.Right(partial, configuration, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]`)
+	d.Want(403, "PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"ACCEPTED"}`, apitest.MergePatch, asPartial)
+	other, asOther := d.User("olga", "NO_ACCESS")
+	d.Right(other, network6, "VIEW", "")
+	if r := d.Want(200, "GET", "/api/v2/observations", "", asOther); r.Count() != 1 || r.Text("data.0.address") != "2001:db8::7" {
+		t.Errorf("a user of one network sees %s", r.Body)
+	}
+	carol, asCarol := d.User("carol", "NO_ACCESS")
+	d.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	dry := d.Want(200, "PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"ACCEPTED"}`, apitest.MergePatch, "x-portolan-dry-run: true")
+	if !strings.Contains(string(dry.Body), "10.0.0.9") || d.finding("UNKNOWN_ADDRESS", "10.0.0.9") != nine {
+		t.Errorf("the dry run is %s", dry.Body)
+	}
+	request, _ := d.Requested("PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"ACCEPTED"}`, apitest.MergePatch, asCarol)
+	found := func() int {
+		return d.Want(200, "GET", "/api/v2/networks/"+narrow+"/addresses?"+filter("address:'10.0.0.9'"), "").Count()
+	}
+	if found() != 0 {
+		t.Error("the address exists before the approval")
+	}
+	d.Want(200, "PATCH", request, `{"state":"APPROVED"}`, apitest.MergePatch)
+	if found() != 1 {
+		t.Error("the address does not exist after the approval")
+	}
+
+	// Refusals.
+	policies := "/api/v2/networks/" + narrow + "/reconciliationPolicies"
+	for _, one := range []struct{ code, field, body string }{
+		{"MissingRequiredField", "snmp", `{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"SNMP","startDateTime":"2027-01-01T00:00:00Z","seedRouterAddresses":["127.0.0.1"],"skipFqdnEnabled":true}`},
+		{"MissingRequiredField", "snmp.usernames", strings.NewReplacer(`"version":"v2c"`, `"version":"v3"`, `,"communities":["harbour"]`, "").
+			Replace(body("IPv4ReconciliationPolicy", one, ""))},
+		{"ValueLessThanMinimum", "packetsPerSecond", strings.Replace(body("IPv4ReconciliationPolicy", one, ""), "10000", "0", 1)},
+		{"InvalidResourceFieldValue", "dnsServers", body("IPv4ReconciliationPolicy", one, `,"dnsServers":["here"]`)},
+		{"InvalidResourceFieldValue", "seedRouterAddresses", body("IPv4ReconciliationPolicy", `"router"`, "")},
+		{"InvalidResourceFieldValue", "enabled", strings.Replace(body("IPv4ReconciliationPolicy", one, ""), `"SNMP"`, `"NO_DISCOVERY"`, 1)},
+	} {
+		r := d.Do("POST", policies, one.body)
+		if r.StatusCode != 400 || !strings.Contains(string(r.Body), one.field) {
+			t.Errorf("%s of %s: %d %s", one.code, one.field, r.StatusCode, r.Body)
+		}
+	}
+	d.Want(200, "PATCH", "/api/v2/reconciliationPolicies/"+wide, `{"enabled":false}`, apitest.MergePatch)
+	d.Refused(409, "ResourceConflictsWithOther", "is disabled", "POST", "/api/v2/reconciliationPolicies/"+wide+"/reconciliationRuns", `{}`)
+	d.Want(405, "POST", "/api/v2/observations", `{}`)
+
+	// If no device answers, the run fails and changes nothing.
+	d.Want(200, "PATCH", "/api/v2/reconciliationPolicies/"+v6, `{"snmp":{"version":"v2c","communities":["wrong"]}}`, apitest.MergePatch)
+	if r := d.run(v6); r.Text("state") != "FAILED" || !strings.Contains(r.Text("messages.0"), "no device answers") {
+		t.Errorf("the run is %s", r.Body)
+	}
+	d.Verify()
+}
