@@ -79,6 +79,7 @@ func (w *wired) besideImport(m *child) error {
 	at := all[len(all)*99/100]
 	w.b.add(fmt.Sprintf("(B) from acknowledgement to answer at %d service points beside the import, p99 of %d", wirePoints, len(all)),
 		at.Round(time.Millisecond).String(), besideTime.String(), float64(at)/float64(besideTime), "at most 1", at <= besideTime)
-	w.b.note("(B) the same, median and maximum", fmt.Sprintf("%s; %s", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond)))
+	w.b.note("(B) the same, median and maximum", fmt.Sprintf("%s; %s", all[len(all)/2].Round(time.Millisecond),
+		all[len(all)-1].Round(time.Millisecond)))
 	return nil
 }

@@ -80,7 +80,8 @@ func (b *bench) run(only string) error {
 	for _, m := range []struct {
 		name rune
 		run  func() error
-	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.measureCreates}, {'f', b.checkIns}, {'g', b.startUp},
+	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.measureCreates}, {'f', b.checkIns},
+		{'g', b.startUp},
 		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork}, {'k', b.usage},
 		{'l', b.follow}, {'m', b.fleet}, {'n', b.imports}, {'x', b.questions}, {'y', b.sharedQuestions}, {'z', b.preview},
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},

@@ -293,7 +293,8 @@ func (b *bench) ask(what, data string, addresses int) error {
 		return err
 	}
 	for _, of := range []string{"addresses", "networks/" + one + "/addresses"} {
-		if err := b.compareDuration(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m, of+"?limit=1&total=true", get,
+		if err := b.compareDuration(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m,
+			of+"?limit=1&total=true", get,
 			2); err != nil {
 			return err
 		}
@@ -306,7 +307,8 @@ func (b *bench) ask(what, data string, addresses int) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compareDuration(what+" addresses of a block by state, against GET one", m, "blocks/"+block+"/addressCounts", get, 2); err != nil {
+	if err := b.compareDuration(what+" addresses of a block by state, against GET one", m, "blocks/"+block+"/addressCounts", get,
+		2); err != nil {
 		return err
 	}
 	if err := b.compareDuration(what+" records of a view by type, against GET one", m, "views/"+view+"/recordCounts", get, 2); err != nil {

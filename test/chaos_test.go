@@ -133,7 +133,8 @@ func (c *chaos) run(disturb func(n int)) {
 	}
 	close(over)
 	clients.Wait()
-	c.t.Logf("%d answers, %d requests repeated because their result was unknown; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(),
+	c.t.Logf("%d answers, %d requests repeated because their result was unknown; %d managers and %d databases killed", c.answers.Load(),
+		c.unsure.Load(),
 		c.kills, c.databases)
 	if !done() {
 		c.t.Error("nothing was disturbed")

@@ -16,7 +16,8 @@ import (
 // and the expected behaviour.
 var (
 	boundNames = regexp.MustCompile(`^(?i:most|least|longest|shortest|fewest)[A-Z]`)
-	vagueVerbs = []string{"take", "took", "taken", "look", "looks", "begin", "begins", "begun", "said", "says", "told", "tell", "tells", "hear",
+	vagueVerbs = []string{"take", "took", "taken", "look", "looks", "begin", "begins", "begun", "said", "says", "told", "tell", "tells",
+		"hear",
 		"heard", "due", "of", "at", "in", "by", "for", "over", "under", "own", "one", "again", "anew", "gone", "goes", "lies", "stands", "stays",
 		"there", "here", "above", "below", "beside", "behind", "inside", "into", "within", "without", "until", "only", "once", "others",
 		"elsewhere", "everything", "nothing", "whose", "alike", "strictly", "further"}

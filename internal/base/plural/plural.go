@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Count returns a number with its noun. noun is the singular; the plural follows the rules of English: "zone", "entry", "address". In a noun
-// of several words, the last one is inflected.
+// Count returns a number with its noun. noun is the singular; the plural follows the rules of English: "zone", "entry", "address". In a
+// noun of several words, the last one is inflected.
 func Count[N int | int32 | int64 | uint64](n N, noun string) string {
 	if n != 1 {
 		noun = ending(noun)

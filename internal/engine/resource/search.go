@@ -206,7 +206,8 @@ func (s *Search) findAround(tx *store.Tx) error {
 	}
 	r := spans[0]
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	rows, err := tx.ListSome(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...), store.Around{Low: low, High: high}},
+	rows, err := tx.ListSome(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...),
+		store.Around{Low: low, High: high}},
 		maxAround)
 	if err != nil {
 		return err

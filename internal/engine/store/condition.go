@@ -328,7 +328,7 @@ func (e IDs) sql(b *builder, row string) {
 
 // writeAmong writes a comparison of a number with a list.
 func (b *builder) writeAmong(number string, list []int64) {
-	b.WriteString(number + b.dialect.among[0] + idList(list) + b.dialect.among[1])
+	b.WriteString(number + b.among[0] + idList(list) + b.among[1])
 }
 
 // idList returns a comma-separated list of ids for IN.

@@ -64,7 +64,8 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 		for _, low := range part {
 			tx.expected.spans[spanBelow{parent, collection, string(low)}] = nil
 		}
-		found, err := lookUpValues(tx, "bytea", part, "r.parent = ? AND "+CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low = w.value",
+		found, err := lookUpValues(tx, "bytea", part,
+			"r.parent = ? AND "+CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low = w.value",
 			parent)
 		if err != nil {
 			return err

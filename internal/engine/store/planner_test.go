@@ -13,7 +13,8 @@ import (
 
 // accessLayout has scopes, things with an index, and space.
 func accessLayout() *Layout {
-	return &Layout{Scopes: "scopes", Spaced: []Spaced{{"blocks", []string{"scopes", "blocks"}}}, Indexes: []Index{{Collection: "things", Field: "code"}}}
+	return &Layout{Scopes: "scopes", Spaced: []Spaced{{"blocks", []string{"scopes", "blocks"}}},
+		Indexes: []Index{{Collection: "things", Field: "code"}}}
 }
 
 // openAccess opens an empty database with that layout until the test ends.

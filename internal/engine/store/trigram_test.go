@@ -99,7 +99,8 @@ func TestTrigrams(t *testing.T) {
 // TestTrigramsAreNotDamaged checks that the check of a database during changes finds no damage. FTS5 alone would report some, because it
 // compares with outdated data of the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}})
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1,
+		Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

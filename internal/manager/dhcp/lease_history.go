@@ -173,7 +173,8 @@ func (r rangeCount) sample(tx *store.Tx, packed []byte, now time.Time) (wrote bo
 	if n := len(all); n > 0 && now.Unix()-int64(all[n-1].at) < int64(SampleInterval/time.Second) {
 		return false, nil
 	}
-	all = thinSamples(append(all, sample{uint32(now.Unix()), uint32(min(max(0, r.n), math.MaxUint32))}), now) //nolint:gosec // within the bounds
+	last := sample{uint32(now.Unix()), uint32(min(max(0, r.n), math.MaxUint32))} //nolint:gosec // within the bounds
+	all = thinSamples(append(all, last), now)
 	return true, tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (?, ?) "+
 		"ON CONFLICT (container) DO UPDATE SET samples = excluded.samples", r.id, packSamples(all))
 }

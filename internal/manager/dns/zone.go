@@ -15,7 +15,8 @@ func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
 		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: countZoneRecords},
-		Options:  []resource.RequestHeader{multiLabelNames.Header(resource.Writing, "Zone"), overrideNamingPolicy.Header(resource.Writing, "Zone")}},
+		Options: []resource.RequestHeader{multiLabelNames.Header(resource.Writing, "Zone"),
+			overrideNamingPolicy.Header(resource.Writing, "Zone")}},
 		&Zone{})
 }
 

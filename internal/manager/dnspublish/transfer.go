@@ -55,7 +55,8 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 }
 
 // publishWhole returns the publication of all records of a zone, which must be sorted.
-func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
+func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication,
+	error) {
 	p := z.publication(before, serial)
 	p.after = after
 	var entries []zonedata.Entry

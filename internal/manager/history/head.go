@@ -195,7 +195,8 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		if i+1 < len(all) {
 			upTo = all[i+1].Place
 		}
-		if err := tx.ReportFaults(fault, "transaction %d has the time %s, but was chained much later: it was inserted into the history afterwards",
+		if err := tx.ReportFaults(fault,
+			"transaction %d has the time %s, but was chained much later: it was inserted into the history afterwards",
 			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn"+
 				" WHERE l.place > ? AND l.place <= ?"+
 				" AND t.at < ?", h.Place, upTo, h.At.Add(-maxChainDelay).UnixMilli()); err != nil {

@@ -18,8 +18,9 @@ import (
 func registerBlocks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: blockMap,
-		Counts: addressCounts,
-		Space:  resource.HoldsSpace, Options: []resource.RequestHeader{traversal.Header(resource.Creating), reuseExisting.Header(resource.Creating)}},
+		Counts:  addressCounts,
+		Space:   resource.HoldsSpace,
+		Options: []resource.RequestHeader{traversal.Header(resource.Creating), reuseExisting.Header(resource.Creating)}},
 		&IPv4Block{}, &IPv6Block{})
 }
 

@@ -287,7 +287,8 @@ func TestSplitKeepsSettings(t *testing.T) {
 	}
 	split := m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+query, "")
-	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "") // the option of the part still refers to it
+	// the option of the part still refers to it
+	m.Refused(403, "ResourceInUse", "allow-query", "DELETE", "/api/v2/accessControlLists/"+list, "")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+split+`}`)
 	if r := m.Want(200, "GET", "/api/v2/deploymentOptions?total=true", ""); r.Text("totalCount") != "3" {

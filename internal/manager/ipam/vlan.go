@@ -235,7 +235,8 @@ var freeNumbersReport = resource.Report{Name: "freeNumbers", Summary: "The free 
 			if whole, err := caller.Rights.Whole(tx, []int64{of.ID}); err != nil {
 				return nil, err
 			} else if !whole[of.ID] {
-				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name, problem.Describe(of.ID, of.Name))
+				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name,
+					problem.Describe(of.ID, of.Name))
 			}
 		}
 		g, err := groupOf(tx, of.ID)

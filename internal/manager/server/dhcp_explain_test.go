@@ -283,14 +283,16 @@ func (p *explainPlan) message(c explainedClient, change ...dhcpv4.Modifier) *dhc
 		}
 	}
 	link := p.networks[c.network].prefix.Addr().Next()
-	relay := []dhcpv4.Option{dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(5), link.AsSlice()), dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(19), nil)}
+	relay := []dhcpv4.Option{dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(5), link.AsSlice()),
+		dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(19), nil)}
 	if c.circuit != "" {
 		relay = append(relay, dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(1), octets(c.circuit)))
 	}
 	if c.remote != "" {
 		relay = append(relay, dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(2), octets(c.remote)))
 	}
-	all := []dhcpv4.Modifier{dhcpv4.WithHwAddr(mac), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover), dhcpv4.WithGatewayIP(net.IPv4(127, 0, 0, 1)),
+	all := []dhcpv4.Modifier{dhcpv4.WithHwAddr(mac), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover),
+		dhcpv4.WithGatewayIP(net.IPv4(127, 0, 0, 1)),
 		dhcpv4.WithOption(dhcpv4.OptRelayAgentInfo(relay...)), dhcpv4.WithGeneric(dhcpv4.OptionParameterRequestList, codes),
 		dhcpv4.WithGeneric(dhcpv4.OptionMaximumDHCPMessageSize, []byte{0xff, 0xff})}
 	if c.id != "" {
@@ -504,7 +506,8 @@ func (p *explainPlan) round(n int) (served, refused int) {
 	}
 	for _, m := range p.exchange(requests, func(int) bool { return true }) {
 		if m.MessageType() == dhcpv4.MessageTypeAck {
-			at := "/api/v2/leases?" + filter("address:'"+m.YourIPAddr.String()+"' and macAddress:'"+m.ClientHWAddr.String()+"' and state:ne('DHCP_FREE')")
+			at := "/api/v2/leases?" + filter("address:'"+m.YourIPAddr.String()+"' and macAddress:'"+m.ClientHWAddr.String()+
+				"' and state:ne('DHCP_FREE')")
 			apitest.Eventually(p.T, "the manager has the lease", func() bool { return p.Want(200, "GET", at, "").Count() == 1 })
 		}
 	}

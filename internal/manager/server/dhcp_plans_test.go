@@ -73,7 +73,8 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 	now := m.Store.Now().Truncate(time.Second)
 	for i := range 50 {
 		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
-			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(),
+			MAC: fmt.Sprintf("00005e0053%02x", i)})
 		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: int64Of(t, network), Reason: "no-free-address", Message: "DISCOVER",
 			Count: 1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}

@@ -233,9 +233,11 @@ var public = map[string]string{
 	"/healthz": "liveness", "/readyz": "readiness of the database", "/metrics": "figures without names",
 	"/api/openapi.json": "the description of the API", "/api/docs": "the same as a page", "/api/docs/": "the same as a page",
 	"/{$}": "the console's page, which contains no data", "/ui/": "the console's page and programs", "/": "not found",
-	"/sign-in/providers": "the identity providers", "/sign-in/{id}": "the redirect to a provider", "/sign-in/{id}/callback": "the redirect back",
-	"/saml/metadata": "the manager's description for identity providers", "/saml/consume": "their assertions", "/saml/logout": "their sign-outs",
-	"/sign-out": "the next page of a browser with a session",
+	"/sign-in/providers": "the identity providers", "/sign-in/{id}": "the redirect to a provider",
+	"/sign-in/{id}/callback": "the redirect back",
+	"/saml/metadata":         "the manager's description for identity providers", "/saml/consume": "their assertions",
+	"/saml/logout": "their sign-outs",
+	"/sign-out":    "the next page of a browser with a session",
 }
 
 // TestPublicRoutes lists the routes that no document describes. They show no names to clients without credentials, and a new one must be

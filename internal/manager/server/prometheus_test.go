@@ -179,7 +179,8 @@ func TestPrometheusScrapes(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // there may be further alerts about resources of the machine
+	// there may be further alerts about resources of the machine
+	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} {
 		var last []string
 		apitest.Eventually(t, "it says "+want, func() bool {
 			last = firing()

@@ -200,7 +200,8 @@ func TestTrustedProxies(t *testing.T) {
 		remote          string
 	}{
 		{"192.0.2.1:1000", "203.0.113.5", 200, "203.0.113.5:0"},
-		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"}, // addresses before those of trusted proxies can be forged
+		// addresses before those of trusted proxies can be forged
+		{"192.0.2.1:1000", "198.51.100.1, 203.0.113.5, 192.0.2.7", 200, "203.0.113.5:0"},
 		{"192.0.2.1:1000", "", 200, "192.0.2.1:1000"},
 		{"192.0.2.1:1000", "nonsense", 200, "192.0.2.1:1000"},
 		{"127.0.0.1:1000", "2001:db8::5", 200, "[2001:db8::5]:0"},
@@ -239,7 +240,8 @@ func TestBackupEvery(t *testing.T) {
 		t.Errorf("the schedule is %s", r.Body)
 	}
 	before := m.Store.LastCommit()
-	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil || backup.ScheduleEvery(t.Context(), m.Address, 0, 4) != nil {
+	if err := backup.ScheduleEvery(t.Context(), m.Address, 2*time.Hour, 4); err != nil ||
+		backup.ScheduleEvery(t.Context(), m.Address, 0, 4) != nil {
 		t.Fatal(err)
 	}
 	if n := m.Want(200, "GET", "/api/v2/transactions?total=true&filter=comment:'--backup-every'", "").Text("totalCount"); n != "2" {

@@ -289,7 +289,8 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 			return nil
 		}
 		if d.Code != nil && *d.Code == code {
-			return problem.Conflict("ResourceAlreadyExists", "code: %d is already the code of the option %s", code, problem.Describe(row.ID, row.Name))
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is already the code of the option %s", code,
+				problem.Describe(row.ID, row.Name))
 		}
 		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
 			return problem.Conflict("ResourceAlreadyExists", "name: option %s already exists", problem.Describe(row.ID, row.Name))

@@ -93,7 +93,8 @@ func TestRead(t *testing.T) {
 	}
 	var k taken
 	var nothing bytes.Buffer
-	if err := errors.Join(WriteEmpty(&nothing), Read(bufio.NewReader(&nothing), &k)); err != nil || !k.ended || k.envelope.To != EmptyRevision() {
+	if err := errors.Join(WriteEmpty(&nothing), Read(bufio.NewReader(&nothing), &k)); err != nil || !k.ended ||
+		k.envelope.To != EmptyRevision() {
 		t.Error(k, err)
 	}
 }

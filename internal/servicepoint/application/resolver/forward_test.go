@@ -36,7 +36,8 @@ type source struct {
 // newSource starts a source.
 func newSource(t *testing.T, address string, ttl uint32) *source {
 	t.Helper()
-	s := &source{t: t, at: freeport.Reserve(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}, ports: map[int]int{}}
+	s := &source{t: t, at: freeport.Reserve(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{},
+		ports: map[int]int{}}
 	s.start()
 	t.Cleanup(s.stop)
 	return s
