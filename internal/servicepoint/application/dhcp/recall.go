@@ -34,10 +34,10 @@ type recall struct {
 func (e *engine) startRecall(isNew bool) error {
 	path := filepath.Join(e.dir, recallFile)
 	if isNew {
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), syncFolder(e.dir)); err != nil { //nolint:gosec // in the folder that the service point provides
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), syncFolder(e.dir)); err != nil { //nolint:gosec // in the service point's folder
 			return err
 		}
-	} else if _, err := os.Stat(path); err == nil { //nolint:gosec // in the folder that the service point provides
+	} else if _, err := os.Stat(path); err == nil { //nolint:gosec // in the service point's folder
 		isNew = true
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -77,7 +77,7 @@ func (e *engine) takeRecall(s dhcpdata.Server) {
 func (e *engine) endRecall() {
 	e.recall.wanted = false
 	path := filepath.Join(e.dir, recallFile)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // in the folder that the service point provides
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // in the service point's folder
 		e.log.Error("lease journal failed", "error", err)
 	}
 }
