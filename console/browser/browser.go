@@ -213,12 +213,6 @@ func (p *Page) Size(width, height int64, dark bool) error {
 	return err
 }
 
-// Media sets the medium of the style sheets: screen or print.
-func (p *Page) Media(medium string) error {
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium})
-	return err
-}
-
 // Shot returns a screenshot of the visible part as PNG.
 func (p *Page) Shot() ([]byte, error) { return runWithTimeout(p, chromedp.CaptureScreenshot()) }
 

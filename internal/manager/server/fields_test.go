@@ -113,6 +113,9 @@ func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 		}
 	}
 	for _, p := range loaded {
+		if strings.HasPrefix(p.PkgPath, "portolan/internal/client/") { // importers and commands set fields
+			continue
+		}
 		for _, file := range p.Syntax {
 			if ast.IsGenerated(file) {
 				continue
