@@ -40,7 +40,7 @@ func Loopback() (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.New("no free port on 127.0.0.1")
 }
 
-// tester is the part of testing.TB that For uses.
+// tester is the part of testing.TB that Reserve uses.
 type tester interface {
 	Helper()
 	Fatal(args ...any)

@@ -10,8 +10,8 @@ import (
 // packages are the Debian packages of programs whose package has a different name.
 var packages = map[string]string{"named": "bind9", "rndc": "bind9", "named-checkconf": "bind9-utils", "named-checkzone": "bind9-utils",
 	"named-compilezone": "bind9-utils", "dnssec-signzone": "bind9-utils", "dnssec-verify": "bind9-utils", "delv": "bind9-dnsutils",
-	"dig": "bind9-dnsutils", "dhclient": "isc-dhcp-client", "dhcrelay": "isc-dhcp-relay", "dhcpcd": "dhcpcd-base", "ip": "iproute2",
-	"kea-dhcp4": "kea-dhcp4-server", "kea-dhcp6": "kea-dhcp6-server", "tftp": "tftp-hpa", "perfdhcp": "kea-admin"}
+	"dig": "bind9-dnsutils", "dhclient": "isc-dhcp-client", "dhcpd": "isc-dhcp-server", "dhcrelay": "isc-dhcp-relay", "dhcpcd": "dhcpcd-base",
+	"ip": "iproute2", "kea-dhcp4": "kea-dhcp4-server", "kea-dhcp6": "kea-dhcp6-server", "tftp": "tftp-hpa", "perfdhcp": "kea-admin"}
 
 // Program returns the path of a program. If it is not installed, the test is skipped, or fails with CI=true, because .ci/run installs it.
 // With -short the test is skipped.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -15,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/peers"
 )
 
 // rowsVariable is the environment variable that makes the test program answer snmpd with the rows of a file.
@@ -130,17 +132,8 @@ func answerRows(file string) error {
 // not answer yet when Start returns.
 func Start(t testing.TB, rows string) netip.AddrPort {
 	t.Helper()
-	program, err := exec.LookPath("snmpd")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	at, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := peers.Program(t, "snmpd")
+	at := freeport.Reserve(t)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -172,14 +165,4 @@ func Start(t testing.TB, rows string) netip.AddrPort {
 		}
 	})
 	return at
-}
-
-// freePort returns a UDP port of the loopback interface that nobody uses.
-func freePort() (netip.AddrPort, error) {
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	at, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	return at, errors.Join(err, conn.Close())
 }
