@@ -65,7 +65,7 @@ func TestUsersAndRights(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Wait(`(() => { const all = [...document.querySelectorAll(".side a")].map(a => a.innerText.trim()).join()
-		return all === "Overview,Space,DHCP,Approvals,Change list,Bulk and CSV,All objects" })()`))
+		return all === "Overview,Space,DHCP,Discovery,Approvals,Change list,Bulk and CSV,All objects" })()`))
 	for path, why := range map[string]string{"/ui/fleet": "The fleet requires", "/ui/names": "No access right of yours",
 		"/ui/access": "privilege to view", "/ui/transactions": "history privilege"} {
 		s.ok(p.Go(path))

@@ -71,6 +71,7 @@ func TestOutbound(t *testing.T) {
 
 // byItself lists the files that connect without Dialer, and why these connections do not depend on stored settings.
 var byItself = map[string]string{
+	"internal/base/snmpwalk/client.go":             "discovery calls Check before it reads a device",
 	"internal/manager/kms/aws.go":                  "the service that the operator names when the program starts",
 	"internal/manager/kms/vault.go":                "as above",
 	"internal/manager/server/feeds.go":             "--response-feeds says where",
