@@ -57,11 +57,8 @@ type ReconciliationRun struct {
 
 // BeforeWrite queues the run, unless one of the policy is waiting.
 func (x *ReconciliationRun) BeforeWrite(c *resource.Change) error {
-	if !c.IsRequested() {
+	if !c.IsRequested() || !c.IsCreation() { // all members are read-only
 		return nil
-	}
-	if !c.IsCreation() {
-		return problem.Conflict("ResourceConflictsWithOther", "a run cannot be changed")
 	}
 	row, err := c.ReadParent(x.Parent)
 	if err != nil {
