@@ -23,7 +23,7 @@ const places: [to: string, word: string, icon: string, key: string][] = [
   ["/ui/vlans", "VLANs", "network", "l"],
   ["/ui/servers", "Servers", "server", "v"],
   ["/ui/dhcp", "DHCP", "radio", "d"],
-  ["/ui/discovery", "Discovery", "activity", "i"],
+  ["/ui/discovery", "Discovery", "radar", "i"],
   ["/ui/fleet", "Fleet", "boxes", "f"],
   ["/ui/transactions", "Changes", "history", "h"],
   ["/ui/workflowRequests", "Approvals", "circle-check", "w"],
