@@ -69,7 +69,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	}
 	_, text, err = m.call("GET", "/status", "")
 	if err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Database.Condition != "DAMAGED" ||
-		!strings.Contains(text, "the database is damaged") || !strings.Contains(text, "portolan check") {
+		!strings.Contains(text, "The database is damaged") || !strings.Contains(text, "portolan check") {
 		t.Errorf("the status is %s, %v", text, err)
 	}
 

@@ -191,7 +191,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	}
 	s.mu.Unlock()
 	apitest.Eventually(t, "there is an alarm", func() bool {
-		return strings.Contains(string(m.Want(200, "GET", "/api/v2/status", "").Body), "backups could not be uploaded")
+		return strings.Contains(string(m.Want(200, "GET", "/api/v2/status", "").Body), "Backups could not be uploaded")
 	})
 	m.Want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
 	apitest.Eventually(t, "the new key is kept", func() bool {
