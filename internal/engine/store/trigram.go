@@ -263,10 +263,6 @@ func (tx *Tx) indexTexts() error {
 			return fmt.Errorf("write the trigram index: %w", err)
 		}
 	}
-	// FTS5 would write its entries at the commit, where damage of the index would fail the other changes of the commit.
-	if err := tx.Write("INSERT INTO trigram (trigram) VALUES ('flush')"); err != nil {
-		return fmt.Errorf("write the trigram index: %w", err)
-	}
 	return tx.Write("DELETE FROM trigram_due WHERE id IN (" + list + ")")
 }
 

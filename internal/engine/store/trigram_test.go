@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -272,6 +273,11 @@ func TestEstimates(t *testing.T) {
 
 // TestDamagedTrigramIndex checks that a damaged index fails its own update alone, and no change that shares the commit.
 func TestDamagedTrigramIndex(t *testing.T) {
+	t.Run("index first", func(t *testing.T) { damagedTrigramIndex(t, true) })
+	t.Run("change first", func(t *testing.T) { damagedTrigramIndex(t, false) })
+}
+
+func damagedTrigramIndex(t *testing.T, indexFirst bool) {
 	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Searched: []Index{{Collection: "things", Field: "note"}}}}
 	s, err := Open(o)
 	if err != nil {
@@ -305,27 +311,38 @@ func TestDamagedTrigramIndex(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	insert(t, s, &Resource{Collection: "things", Type: "Thing", Name: "pending", Body: []byte(`{"note":"pending"}`)})
-	var both sync.WaitGroup
 	var indexErr, changeErr error
+	updates := []func(){
+		func() { indexErr = s.Update(t.Context(), Author{}, (*Tx).indexTexts) },
+		func() {
+			changeErr = s.Update(t.Context(), Author{}, func(tx *Tx) error {
+				return tx.Insert(&Resource{Collection: "things", Type: "Thing", Name: "other", Body: []byte(`{}`)})
+			})
+		},
+	}
+	if !indexFirst {
+		slices.Reverse(updates)
+	}
 	entered, leave := make(chan struct{}), make(chan struct{})
-	both.Go(func() {
-		indexErr = s.Update(t.Context(), Author{}, func(tx *Tx) error {
+	var all sync.WaitGroup
+	all.Go(func() { // it keeps the writer busy until both wait
+		if err := s.Update(t.Context(), Author{}, func(*Tx) error {
 			close(entered)
 			<-leave
-			return tx.indexTexts()
-		})
+			return errors.New("nothing to commit")
+		}); err == nil {
+			t.Error("the first update succeeded")
+		}
 	})
 	<-entered
-	both.Go(func() {
-		changeErr = s.Update(t.Context(), Author{}, func(tx *Tx) error {
-			return tx.Insert(&Resource{Collection: "things", Type: "Thing", Name: "other", Body: []byte(`{}`)})
-		})
-	})
-	for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the change waits for the commit of the first
-		time.Sleep(time.Millisecond)
+	for i, update := range updates {
+		all.Go(update)
+		for len(s.engine.(*sqliteEngine).jobs) <= i { // until it waits
+			time.Sleep(time.Millisecond)
+		}
 	}
 	close(leave)
-	both.Wait()
+	all.Wait()
 	if !IsDamage(indexErr) || changeErr != nil {
 		t.Errorf("the update of the index returned %v, the change %v", indexErr, changeErr)
 	}

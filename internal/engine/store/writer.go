@@ -203,12 +203,25 @@ func (s *session) truncateLog() (done bool) {
 	return err == nil && !busy // a new reader keeps the log
 }
 
-// runGroup runs the first job and all waiting jobs in one transaction, and answers all of them.
+// runGroup runs the first job and all waiting jobs in one transaction, and answers all of them. If the commit reaches a damaged page, each
+// job is repeated in a transaction of its own, so that it fails only the job that needs the page.
 func (e *sqliteEngine) runGroup(w *session, first *job) {
 	jobs := []*job{first}
 	began := time.Now()
-	err := e.commitGroup(w, &jobs)
+	err := e.commitGroup(w, &jobs, maxGroup)
 	e.store.reportCommit(began)
+	if IsDamage(err) && len(jobs) > 1 {
+		for _, j := range jobs {
+			one := []*job{j}
+			e.answer(one, e.commitGroup(w, &one, 1))
+		}
+		return
+	}
+	e.answer(jobs, err)
+}
+
+// answer answers jobs after their commit. err is its error.
+func (e *sqliteEngine) answer(jobs []*job, err error) {
 	// Recorded before the jobs are answered, so that a client that got its answer reads its own change.
 	if topics, changed := touchedTopics(jobs, err); changed {
 		e.store.recordCommit(topics)
@@ -237,8 +250,8 @@ func touchedTopics(jobs []*job, failed error) (topics []string, changed bool) {
 	return slices.Collect(maps.Keys(all)), changed
 }
 
-// commitGroup runs the jobs in one transaction and commits it. It adds jobs that arrive meanwhile to jobs.
-func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
+// commitGroup runs the jobs in one transaction and commits it. It adds jobs that arrive meanwhile to jobs, up to limit.
+func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job, limit int) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("begin transaction: %w", err))
 	}
@@ -256,7 +269,7 @@ func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 	for i := 0; ; i++ {
 		j := (*jobs)[i]
 		// The first job needs no savepoint while it is alone: its failure rolls back the whole transaction.
-		if i == 0 && len(e.jobs) == 0 {
+		if i == 0 && (limit == 1 || len(e.jobs) == 0) {
 			if err := e.runFirstJob(w, j, &ids); err != nil {
 				return err
 			}
@@ -266,7 +279,7 @@ func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 		for topic := range j.topics {
 			earlier[topic] = true
 		}
-		if len(*jobs) >= maxGroup || time.Since(began) > maxGroupTime {
+		if len(*jobs) >= limit || time.Since(began) > maxGroupTime {
 			break
 		}
 		select {
