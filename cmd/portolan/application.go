@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"strconv"
 
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/all"
@@ -59,7 +58,7 @@ func (c *applicationCommand) Run(s *session) error {
 	if err := noNewPrivileges(); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
-	state, err := enterData()
+	state, err := application.EnterData()
 	if err != nil {
 		return fmt.Errorf("open the folder for data: %w", err)
 	}
@@ -85,19 +84,6 @@ func (c *applicationCommand) Run(s *session) error {
 		return application.Serve(s.ctx, kind, socket, s.log)
 	}
 	return usageError{fmt.Errorf("application %q does not exist", c.Name)}
-}
-
-// enterData makes the folder for data that the service point passes the working directory, and returns its path; empty if it passes none.
-// The folder has no other path, because the process may not enter the folders above it.
-func enterData() (dir string, err error) {
-	if os.Getenv(application.DataVariable) != strconv.Itoa(application.DataDescriptor) {
-		return "", nil
-	}
-	folder := os.NewFile(application.DataDescriptor, "data")
-	if err := folder.Chdir(); err != nil {
-		return "", err
-	}
-	return ".", folder.Close()
 }
 
 // applicationProgram returns the command that runs an application.

@@ -154,13 +154,6 @@ type Status struct {
 	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
-// DataVariable is the environment variable with the number of the file descriptor of the folder for the data of an application. A service
-// point passes DataDescriptor to the applications that keep data.
-const (
-	DataVariable   = "PORTOLAN_DATA_DESCRIPTOR"
-	DataDescriptor = 4
-)
-
 // Paths of the process's socket: GET for the status, PUT for a configuration and content, POST to stop the process.
 const (
 	StatusPath        = "/status"

@@ -31,8 +31,9 @@ func Application() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	code := 1
-	for _, kind := range all.Kinds(os.TempDir()) {
-		if kind.Name != os.Args[2] {
+	state, err := application.EnterData()
+	for _, kind := range all.Kinds(state) {
+		if kind.Name != os.Args[2] || err != nil {
 			continue
 		}
 		socket, err := net.FileListener(os.NewFile(socketDescriptor, "socket"))
@@ -63,7 +64,7 @@ func Start(t testing.TB, endpoint, key string) {
 		versions[kind.Name] = kind.Version
 	}
 	a, err := servicepoint.New(servicepoint.Options{State: filepath.Join(t.TempDir(), "state"), Endpoint: endpoint, Key: key, Diagnostics: l,
-		Version: "1.2.3", Targets: servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}, Program: []string{program, argument},
+		Stateful: all.Stateful(), Version: "1.2.3", Targets: servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}, Program: []string{program, argument},
 		Versions: versions, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
