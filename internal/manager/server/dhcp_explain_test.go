@@ -438,13 +438,13 @@ func text(s *string) string {
 	return *s
 }
 
-// TestExplanationIsTheAnswer checks that the explanation of the manager is the answer of the server, for 10,000 random clients of 20
-// random configurations. Some of them have leases. It needs PORTOLAN_TEST_LONG.
+// TestExplanationIsTheAnswer checks that the explanation of the manager is the answer of the server, for random clients of a random
+// configuration. Some of them have leases. With PORTOLAN_TEST_LONG it compares 10,000 clients of 20 configurations.
 func TestExplanationIsTheAnswer(t *testing.T) {
-	if os.Getenv("PORTOLAN_TEST_LONG") == "" {
-		t.Skip("set PORTOLAN_TEST_LONG to compare 10,000 explanations with the answers of a server")
+	seed, contents, clients := uint64(1), 1, 100
+	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
+		seed, contents, clients = uint64(time.Now().UnixNano()), 20, 500
 	}
-	seed, contents, clients := uint64(time.Now().UnixNano()), 20, 500
 	if fixed, err := strconv.ParseUint(os.Getenv("PORTOLAN_TEST_SEED"), 10, 64); err == nil {
 		seed = fixed
 	}
