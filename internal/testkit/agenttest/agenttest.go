@@ -65,7 +65,7 @@ func Start(t testing.TB, endpoint, key string) {
 	}
 	a, err := servicepoint.New(servicepoint.Options{State: filepath.Join(t.TempDir(), "state"), Endpoint: endpoint, Key: key, Diagnostics: l,
 		Stateful: all.Stateful(), Version: "1.2.3", Targets: servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"},
-		Program: []string{program, argument},
+		Program:  []string{program, argument},
 		Versions: versions, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
