@@ -518,3 +518,24 @@ func TestImportOfALongSource(t *testing.T) {
 	records(many - 4)
 	m.check()
 }
+
+// TestZoneGroupIsLinkedOnce checks that a repeated import of dhcpd.conf with zones keeps the link of the zone group to its server.
+func TestZoneGroupIsLinkedOnce(t *testing.T) {
+	t.Parallel()
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "server", "--in", "configurations/main", "name=dhcp1", "profile=PORTOLAN_SERVICE_POINT",
+		`interfaces=[{"type":"NetworkInterface","name":"dhcp1.example","managementAddress":"127.0.0.1"}]`)
+	file := filepath.Join(t.TempDir(), "dhcpd.conf")
+	if err := os.WriteFile(file, []byte(`ddns-update-style interim;
+		key "update" { algorithm hmac-sha256; secret "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MTI="; };
+		zone lab.example. { primary 127.0.0.1; key update; }
+		subnet 10.77.0.0 netmask 255.255.255.0 { range 10.77.0.10 10.77.0.20; option domain-name "lab.example"; }
+	`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		m.ends(0, ", transaction ", "import", "dhcpd", file, "--server", "dhcp1")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"portolan/client"
 	"portolan/internal/client/cli"
 	"portolan/internal/client/convert"
 )
@@ -61,7 +62,12 @@ func (c *servingFlags) linkZones(s *session, f *fromFlags) error {
 		if err != nil {
 			return err
 		}
-		if err := m.Do(s.ctx, http.MethodPost, "/api/v2/"+group.String()+"/servers", map[string]any{"id": server.ID}, nil); err != nil {
+		err = m.Do(s.ctx, http.MethodPost, "/api/v2/"+group.String()+"/servers", map[string]any{"id": server.ID}, nil)
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Code == "ResourceAlreadyExists" { // an earlier import linked it
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("link zone group %s to server %s: %w", convert.ZoneGroup, name, err)
 		}
 	}
