@@ -88,7 +88,7 @@ func TestCommandLine(t *testing.T) {
 	number, _, _ = strings.Cut(strings.Split(m.portolan("history", "networks/10.9.0.0/24", "--limit", "1", "-o", "csv"), "\n")[1], ",")
 	m.says([]string{"location  none -> NO"}, "history", number) // the key, not the ID
 	for _, c := range []struct{ collection, says string }{{"networks", "2 rows: 0 created, 0 updated, 2 unchanged"},
-		{"records", "1 rows: 0 created, 0 updated, 1 unchanged"}, {"addresses", "0 updated, 4 unchanged"}} {
+		{"records", "1 row: 0 created, 0 updated, 1 unchanged"}, {"addresses", "0 updated, 4 unchanged"}} {
 		table := filepath.Join(t.TempDir(), "table.csv")
 		if err := os.WriteFile(table, []byte(m.portolan("list", c.collection, "-o", "csv")+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -160,7 +160,7 @@ func TestImportBind(t *testing.T) {
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "network", "range=10.1.0.0/24")
 	command := append([]string{"import", "bind", sample("bind/named.conf")}, m.where...)
-	for _, want := range []string{"only tried: lab.example into the view internal", "lab.example into the view external", "resources made",
+	for _, want := range []string{"only tried: lab.example into the view internal", "lab.example into the view external", "resources created",
 		`no zone of the type "secondary"`, "left out: the reverse zone 1.10.in-addr.arpa"} {
 		m.ends(3, want, append(command, "-n")...)
 	}
@@ -230,7 +230,7 @@ func TestImportBind(t *testing.T) {
 	m.says([]string{"imported low.top.example into the view internal", "2 names changed"}, both...)
 	m.says([]string{"low.top.example.	3600	IN	NS	ns.low.top.example.", "ns.low.top.example.	3600	IN	A	10.1.0.61",
 		"www.low.top.example.	3600	IN	A	10.1.0.62"}, append([]string{"export", "zone", "low.top.example", "--view", "internal"}, m.where...)...)
-	m.says([]string{" 0 resources made"}, both...)
+	m.says([]string{" 0 resources created"}, both...)
 	// Bytes that are not UTF-8 are kept, and are imported once.
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,
@@ -239,7 +239,7 @@ func TestImportBind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, says := range []string{"imported latin.example", " 0 resources made"} {
+	for _, says := range []string{"imported latin.example", " 0 resources created"} {
 		m.says([]string{says}, append(other, "--view=internal")...)
 	}
 	m.says([]string{`"B\252ro"`}, append([]string{"export", "zone", "latin.example", "--view", "internal"}, m.where...)...)
@@ -368,31 +368,31 @@ func TestLinesArePruned(t *testing.T) {
 		}
 		m.ends(code, says, append(append([]string{"import", what, file}, m.where...), flags...)...)
 	}
-	run(0, "networks", "network,name\n10.1.0.0/24,a\n10.2.0.0/24,b\n", "2 networks made")
-	run(0, "addresses", "address,name\n10.1.0.5,one\n10.1.0.6,two\n10.2.0.7,three\n", "3 addresses made")
+	run(0, "networks", "network,name\n10.1.0.0/24,a\n10.2.0.0/24,b\n", "2 networks created")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n10.1.0.6,two\n10.2.0.7,three\n", "3 addresses created")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, kept (--prune deletes it): 10.1.0.6 two")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, would be deleted: 10.1.0.6 two", "--prune", "-n")
 	run(2, "addresses", "address,name\n10.1.0.5,one\n", "add --yes to confirm", "--prune")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.1.0.300,x\n", "nothing is deleted", "--prune", "-y")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.9.0.3,x\n", "kept (--prune deletes it): 10.1.0.6", "--prune", "-y")
 	m.says([]string{"two"}, "get", "addresses/10.1.0.6")
-	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 addresses made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
+	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 addresses created, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 deleted", "--prune", "-y")
 	m.says([]string{"three"}, "get", "addresses/10.2.0.7") // in a network that the file does not contain
 	// A network that has grown needs the space of resources missing in the file.
 	const grown = "network,name\n10.1.0.0/24,a\n10.2.0.0/23,b\n"
-	run(3, "networks", grown, "1 rows skipped")
+	run(3, "networks", grown, "1 row skipped")
 	run(0, "networks", grown, "not in the file, would be deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
 	m.says([]string{"three"}, "get", "addresses/10.2.0.7")
-	run(0, "networks", grown, "1 networks made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
+	run(0, "networks", grown, "1 network created, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
 	// A network with more addresses than a dry run covers is deleted only with --yes.
 	many := strings.Builder{}
 	many.WriteString("address\n")
 	for i := range 1500 {
 		fmt.Fprintf(&many, "10.16.%d.%d\n", 1+i/250, 1+i%250)
 	}
-	run(0, "networks", grown+"10.16.0.0/16,large\n", "1 networks made")
-	run(0, "addresses", many.String(), "1500 addresses made")
+	run(0, "networks", grown+"10.16.0.0/16,large\n", "1 network created")
+	run(0, "addresses", many.String(), "1500 addresses created")
 	run(2, "networks", grown, "add --yes to confirm", "--prune")
 	m.says([]string{"large"}, "get", "networks/10.16.0.0/16")
 	m.check()
@@ -443,11 +443,11 @@ func TestImportFilePrunes(t *testing.T) {
 	run(0, one, "not in the file, would be deleted: IPv4Network 10.2.0.0/24", "--tag", "tags/plan", "--prune", "-n")
 	run(2, one, "run again with --yes", "--tag", "tags/plan", "--prune")
 	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "not in an imported row, kept: IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
-	run(1, one+"IPv4Network,10.3.0.0/99,c\n", "nothing was imported: 1 rows would be skipped", "--strict")
-	run(0, one, "1 rows: 0 created, 0 updated, 1 unchanged", "--strict")
+	run(1, one+"IPv4Network,10.3.0.0/99,c\n", "nothing was imported: 1 row would be skipped", "--strict")
+	run(0, one, "1 row: 0 created, 0 updated, 1 unchanged", "--strict")
 	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "nothing is deleted, because rows were refused", "--tag", "tags/plan", "--prune", "-y")
 	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
-	run(0, one, "1 resources without a row deleted", "--tag", "tags/plan", "--prune", "-y")
+	run(0, one, "1 resource without a row deleted", "--tag", "tags/plan", "--prune", "-y")
 	run(0, one, "0 resources without a row deleted", "--tag", "tags/plan", "--prune", "-y")
 	run(0, one, "0 resources without a row deleted", "--tag", "tags/plan", "--prune") // without confirmation, because nothing is deleted
 	m.check()
@@ -497,7 +497,7 @@ func TestImportOfALongSource(t *testing.T) {
 	all := rows(0, "60")
 	run(0, all, []string{"10014 rows: 10014 would be created, 0 updated, 0 unchanged, 0 refused"}, "-n")
 	refused := all + "txtrecord,a..example.net,text,\n"
-	run(1, refused, []string{"skipped: line 10018 (txtrecord a..example.net)", "nothing was imported: 1 rows would be skipped"}, "-y",
+	run(1, refused, []string{"skipped: line 10018 (txtrecord a..example.net)", "nothing was imported: 1 row would be skipped"}, "-y",
 		"--strict")
 	records(0)
 	run(3, refused, []string{"skipped: line 10018 (txtrecord a..example.net)", "10014 created", "skipped 1: "}, "-y")

@@ -30,10 +30,10 @@ type manager struct {
 	generation int
 }
 
-// serve starts a manager on SQLite, or on PostgreSQL if a URL is given.
-func serve(t *testing.T, database string) *manager {
+// serve starts a manager on SQLite, or on PostgreSQL if a URL is given. also are further arguments.
+func serve(t *testing.T, database string, also ...string) *manager {
 	t.Helper()
-	m := &manager{t: t, dir: t.TempDir()}
+	m := &manager{t: t, dir: t.TempDir(), also: also}
 	m.where = []string{"--data", filepath.Join(m.dir, "data")}
 	if database != "" {
 		m.where = []string{"--database", database}

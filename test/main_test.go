@@ -26,6 +26,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/pgtest"
+	"portolan/internal/testkit/snmpagent"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -34,6 +35,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	snmpagent.Answer()
 	beRouter()
 	flag.Parse()
 	if err := sideBySide(); err != nil {

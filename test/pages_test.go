@@ -93,6 +93,42 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
+// TestMessagesOfTroubleshooting checks that the code contains the messages in the first column of docs/troubleshoot.md. Three dots, N, NAME
+// and PATH represent variable parts.
+func TestMessagesOfTroubleshooting(t *testing.T) {
+	var code strings.Builder
+	for _, dir := range []string{"../internal", "../cmd", "../client"} {
+		if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path) //nolint:gosec // a source of the repository
+			code.Write(text)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile("../docs/troubleshoot.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	variable, checked := regexp.MustCompile(`\.\.\.|\bN\b|NAME|PATH`), 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(string(page), -1) {
+		for _, message := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			for _, part := range variable.Split(message[1], -1) {
+				checked++
+				if !strings.Contains(code.String(), strings.Trim(part, " ,:;")) {
+					t.Errorf("the code contains no message with %q, a part of %q", part, message[1])
+				}
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("the page has %d messages", checked)
+	}
+}
+
 // TestTour checks that the files that docs/tour.md names exist.
 func TestTour(t *testing.T) {
 	page, err := os.ReadFile("../docs/tour.md")

@@ -43,7 +43,7 @@ func TestRepeatedZoneImport(t *testing.T) {
 	}
 	const head = "$ORIGIN example.net.\n$TTL 300\n@ IN SOA ns1 host 1 3600 600 604800 300\n@ NS ns1\nns1 A 192.0.2.1\n"
 	run(0, head+"www A 192.0.2.7\nal CNAME ns1\n")
-	says(run(0, head+"www A 192.0.2.7\nal CNAME ns1\n"), "0 resources made", "0 records skipped")
+	says(run(0, head+"www A 192.0.2.7\nal CNAME ns1\n"), "0 resources created", "0 records skipped")
 	says(run(3, head+"www A 192.0.2.7\nal CNAME ns1\nal CNAME www\n"),
 		"line 8: al.example.net. CNAME: the name has another record of this type in line 7")
 	says(run(3, "\ufeff"+head+"www A 192.0.2.7\nal CNAME www\n"), "skipped: line 7: al.example.net. CNAME", "not in the file, kept")
@@ -60,10 +60,10 @@ func TestRepeatedZoneImport(t *testing.T) {
 	says(run(3, head+"www A 192.0.2.7\nal A 192.0.2.8\nal CNAME x\n", "--prune", "-n"), "nothing is deleted")
 	says(run(2, head+"www A 192.0.2.7\n", "--prune"), "add --yes to confirm", "not in the file, would be deleted: al.example.net.")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n", "--prune", "-y"), "not in the file, deleted: al.example.net. 300 IN CNAME ns1")
-	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n"), "0 resources made", "0 names changed")
+	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n"), "0 resources created", "0 names changed")
 	// An unreadable row does not affect other rows.
 	says(run(3, head+"www A 192.0.2.7\nal CNAME www\n$INCLUDE nowhere\nt TXT \"open\nu TXT u\n"), "line 8: $INCLUDE",
-		"line 9: no closing quotation mark", "1 resources made")
+		"line 9: no closing quotation mark", "1 resource created")
 	m.check()
 }
 

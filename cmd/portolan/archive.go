@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
 	"portolan/internal/manager/identity"
@@ -43,7 +44,7 @@ func (c *backupCommand) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "%s holds %d rows, as of %s\n", c.File, sum.Rows(), sum.Created.Format(time.RFC3339))
+		_, err = fmt.Fprintf(s.stdout, "%s holds %s, as of %s\n", c.File, plural.Count(sum.Rows(), "row"), sum.Created.Format(time.RFC3339))
 		return err
 	})
 }
@@ -68,7 +69,7 @@ func (c *restoreCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "restored %d rows, as of %s\n", sum.Rows(), sum.Created.Format(time.RFC3339))
+	_, err = fmt.Fprintf(s.stdout, "restored %s, as of %s\n", plural.Count(sum.Rows(), "row"), sum.Created.Format(time.RFC3339))
 	return err
 }
 
@@ -120,7 +121,7 @@ func (c *migrateCommand) Run(s *session) error {
 		for _, n := range counts {
 			rows += n
 		}
-		_, err = fmt.Fprintf(s.stdout, "migrated %d rows; counts and hash are the same on both sides\n", rows)
+		_, err = fmt.Fprintf(s.stdout, "migrated %s; counts and hash are the same on both sides\n", plural.Count(rows, "row"))
 		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"portolan/client"
+	"portolan/internal/base/plural"
 )
 
 type batchCommand struct {
@@ -61,19 +62,19 @@ func (c *batchCommand) Run(s *session) error {
 	}
 	if c.DryRun {
 		if answer.AtLeast {
-			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %d resources would be created, %d changed, "+
-				"%d deleted; what the rest comes to, or is refused for, is not known\n", answer.Created, answer.Changed, answer.Deleted)
+			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %s would be created, %d changed, %d deleted; "+
+				"the result of the rest is not known\n", plural.Count(answer.Created, "resource"), answer.Changed, answer.Deleted)
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be created, %d changed, %d deleted\n", answer.Created, answer.Changed,
-			answer.Deleted)
+		_, err = fmt.Fprintf(s.stdout, "only tried: %s would be created, %d changed, %d deleted\n", plural.Count(answer.Created, "resource"),
+			answer.Changed, answer.Deleted)
 		return err
 	}
 	if answer.Transaction == 0 {
 		_, err = fmt.Fprintln(s.stdout, "no changes")
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d changes applied, transaction %d\n", answer.Count, answer.Transaction)
+	_, err = fmt.Fprintf(s.stdout, "%s applied, transaction %d\n", plural.Count(answer.Count, "change"), answer.Transaction)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/history"
@@ -44,7 +45,7 @@ func (c *checkCommand) Run(s *session) error {
 				fmt.Fprintln(s.stderr, text)
 			}
 			if len(faults) > 0 {
-				return fmt.Errorf("%d faults", len(faults))
+				return errors.New(plural.Count(len(faults), "fault") + " found")
 			}
 			_, err = fmt.Fprintln(s.stdout, "no faults found")
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"portolan/client"
+	"portolan/internal/base/plural"
 )
 
 type deleteCommand struct {
@@ -52,11 +53,11 @@ func (c *deleteCommand) Run(s *session) error {
 		if t.Estimate {
 			about = "about "
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %s%s would be deleted, %d changed\n", about, resources(t.Deleted), t.Changed)
+		_, err = fmt.Fprintf(s.stdout, "only tried: %s%s would be deleted, %d changed\n", about, plural.Count(t.Deleted, "resource"), t.Changed)
 		return err
 	}
 	if isInteractive() && !c.Yes {
-		fmt.Fprintf(s.stderr, "Delete %s and everything below it, about %s? [y/N] ", c.Resource, resources(t.Deleted))
+		fmt.Fprintf(s.stderr, "Delete %s and everything below it, about %s? [y/N] ", c.Resource, plural.Count(t.Deleted, "resource"))
 		if !confirm() {
 			return errors.New("nothing was deleted")
 		}
@@ -72,7 +73,7 @@ func (c *deleteCommand) Run(s *session) error {
 		}})
 	bar.end()
 	if err != nil && deleted > 0 {
-		return fmt.Errorf("deleted %d resources; run the same command again to continue: %w", deleted, err)
+		return fmt.Errorf("deleted %s; run the same command again to continue: %w", plural.Count(deleted, "resource"), err)
 	}
 	if err != nil {
 		return err
@@ -84,14 +85,6 @@ func (c *deleteCommand) Run(s *session) error {
 	if steps > 1 {
 		in = fmt.Sprintf(", in %d transactions: undo them with portolan undo, the last one first", steps)
 	}
-	_, err = fmt.Fprintf(s.stdout, "%s deleted%s\n", resources(deleted), in)
+	_, err = fmt.Fprintf(s.stdout, "%s deleted%s\n", plural.Count(deleted, "resource"), in)
 	return err
-}
-
-// resources returns a number of resources as text.
-func resources(n int) string {
-	if n == 1 {
-		return "1 resource"
-	}
-	return fmt.Sprint(n, " resources")
 }

@@ -28,7 +28,7 @@ const (
 	demoBuoys       = 8
 	demoFirstWave   = 3
 	demoExpiredBuoy = 2
-	// demoExpired is how long ago the certificate expired.
+	// demoExpired is the time since the end of the certificate.
 	demoExpired = 3 * 24 * time.Hour
 	// demoPatience is the time after which the update that never ends counts as failed: longer than a demo runs.
 	demoPatience = 7 * 24 * time.Hour

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/base/plural"
 )
 
 type discoveryCommand struct {
@@ -35,7 +36,7 @@ type reconciliationRun struct {
 	Messages                        []string
 }
 
-// runPoll is the interval between two looks at a run.
+// runPoll is the interval at which the state of a run is read.
 const runPoll = 500 * time.Millisecond
 
 // Run starts a run and waits for its end.
@@ -70,8 +71,8 @@ func (c *discoveryRunCommand) Run(s *session) error {
 	if c.JSON {
 		return json.NewEncoder(s.stdout).Encode(r)
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d addresses pinged, %d devices read, %d addresses seen, %d open findings\n", r.Pinged, r.Devices,
-		r.Seen, r.Findings)
+	_, err = fmt.Fprintf(s.stdout, "%s pinged, %s read, %s seen, %s\n", plural.Count(r.Pinged, "address"),
+		plural.Count(r.Devices, "device"), plural.Count(r.Seen, "address"), plural.Count(r.Findings, "open finding"))
 	return err
 }
 
@@ -209,7 +210,7 @@ func (c *decisionFlags) decide(s *session, state string) error {
 	if c.DryRun {
 		text = "would be " + text
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d findings %s\n", len(ids), text)
+	_, err = fmt.Fprintf(s.stdout, "%s %s\n", plural.Count(len(ids), "finding"), text)
 	return err
 }
 

@@ -20,7 +20,7 @@ type externalDNSCommand struct {
 	Configuration string   `help:"The configuration to manage names in." required:"" placeholder:"NAME"`
 	View          string   `help:"The view. Required if the configuration has several." placeholder:"NAME"`
 	Domain        []string `help:"The zones to manage, including their subzones. Default: all zones of the view." placeholder:"NAME"`
-	Listen        string   `help:"Where external-dns asks." default:"127.0.0.1:8888" placeholder:"ADDRESS"`
+	Listen        string   `help:"The address for requests of external-dns." default:"127.0.0.1:8888" placeholder:"ADDRESS"`
 }
 
 // Run serves external-dns until it is interrupted.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"portolan/internal/base/naming"
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dnspublish"
@@ -76,7 +77,7 @@ func (f *lineFlags) importLines(s *session, what string, lines int, skipped []st
 	run func(*store.Store, ipam.Import) (ipam.Imported, error)) error {
 	if f.Strict && len(skipped) > 0 {
 		f.print(s, what, ipam.Imported{}, skipped, true)
-		return fmt.Errorf("%s: nothing was imported: %d rows would be skipped", f.File, len(skipped))
+		return fmt.Errorf("%s: nothing was imported: %s would be skipped", f.File, plural.Count(len(skipped), "row"))
 	}
 	return f.open(func(st *store.Store, _ *identity.Service) error {
 		options, end := f.importOptions(s, lines)
@@ -185,8 +186,8 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	if done.Partial {
 		did += ", of a part of the file"
 	}
-	fmt.Fprintf(s.stdout, "%s: %d %s made, %d changed, %d unchanged, %d deleted, %d rows skipped\n", did, done.Made, what, done.Changed,
-		done.There, done.Deleted, len(skipped)+len(done.Skipped))
+	fmt.Fprintf(s.stdout, "%s: %s created, %d changed, %d unchanged, %d deleted, %s skipped\n", did, plural.Count(done.Made, what), done.Changed,
+		done.There, done.Deleted, plural.Count(len(skipped)+len(done.Skipped), "row"))
 }
 
 type importNetworks struct{ lineFlags }
@@ -202,7 +203,7 @@ func (c *importNetworks) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.importLines(s, "networks", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
+	return c.importLines(s, "network", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
 		return ipam.ImportNetworks(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
 	})
 }
@@ -253,7 +254,7 @@ func (c *importAddresses) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.importLines(s, "addresses", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
+	return c.importLines(s, "address", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
 		return ipam.ImportAddresses(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"portolan/client"
 	"portolan/internal/base/naming"
+	"portolan/internal/base/plural"
 	"portolan/internal/client/cli"
 	"portolan/internal/client/convert"
 )
@@ -147,9 +148,9 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 // strictError returns the error of a strict import that would skip n rows.
 func (f *fromFlags) strictError(n int) error {
 	if f.DryRun {
-		return fmt.Errorf("nothing would be imported: %d rows would be skipped", n)
+		return fmt.Errorf("nothing would be imported: %s would be skipped", plural.Count(n, "row"))
 	}
-	return fmt.Errorf("nothing was imported: %d rows would be skipped", n)
+	return fmt.Errorf("nothing was imported: %s would be skipped", plural.Count(n, "row"))
 }
 
 // rowsOf returns the number of skipped rows. Several parts of one row may have been skipped.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"portolan/client"
+	"portolan/internal/base/plural"
 	"portolan/internal/client/cli"
 	"portolan/internal/client/convert"
 )
@@ -43,7 +44,7 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	if j.Mode == dryRunMode || !j.strict && !j.ask {
 		one, err := j.run(s, m)
 		if j.strict && errors.As(err, new(skippedError)) {
-			err = fmt.Errorf("nothing would be imported: %d rows would be skipped", one.Refused)
+			err = fmt.Errorf("nothing would be imported: %s would be skipped", plural.Count(one.Refused, "row"))
 		}
 		return one, err
 	}
@@ -68,7 +69,7 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	case err != nil && !errors.As(err, new(skippedError)):
 		return one, err
 	case err != nil && j.strict:
-		return one, fmt.Errorf("nothing was imported: %d rows would be skipped", one.Refused)
+		return one, fmt.Errorf("nothing was imported: %s would be skipped", plural.Count(one.Refused, "row"))
 	case ask && !isInteractive():
 		return one, usageError{errors.New("nothing was changed: run again with --yes to import, and to delete the resources listed above")}
 	case ask:
@@ -189,13 +190,13 @@ func (j *importJob) summary(one *client.Import) string {
 	if tried {
 		made = "would be created"
 	}
-	text := fmt.Sprintf("import %d: %d rows: %d %s, %d updated, %d unchanged, %d refused", one.ID, one.Rows, one.Created, made, one.Updated,
-		one.Unchanged, one.Refused)
+	text := fmt.Sprintf("import %d: %s: %d %s, %d updated, %d unchanged, %d refused", one.ID, plural.Count(one.Rows, "row"), one.Created,
+		made, one.Updated, one.Unchanged, one.Refused)
 	switch {
 	case j.Prune && tried:
-		text += fmt.Sprintf(", %d resources without a row would be deleted", one.Deleted)
+		text += fmt.Sprintf(", %s without a row would be deleted", plural.Count(one.Deleted, "resource"))
 	case j.Prune:
-		text += fmt.Sprintf(", %d resources without a row deleted", one.Deleted)
+		text += fmt.Sprintf(", %s without a row deleted", plural.Count(one.Deleted, "resource"))
 	}
 	return text
 }

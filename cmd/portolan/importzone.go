@@ -12,6 +12,7 @@ import (
 
 	rr "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
@@ -24,7 +25,8 @@ import (
 type skippedError struct{ rows int }
 
 func (e skippedError) Error() string {
-	return fmt.Sprintf("%d rows were skipped, as listed; with --strict nothing would have been imported", e.rows)
+	return fmt.Sprintf("%s skipped, as listed; with --strict nothing would have been imported",
+		plural.Count(e.rows, "row")+plural.Verb(e.rows, " was", " were"))
 }
 
 // zoneFlags are the flags of imports of zone files.
@@ -123,7 +125,8 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 		fmt.Fprintf(s.stderr, "skipped: %s: correct the entry\n", fault)
 	}
 	if f.Strict && len(z.faults) > 0 {
-		return 0, fmt.Errorf("%s: nothing was imported: %d entries are not valid records", z.from, len(z.faults))
+		return 0, fmt.Errorf("%s: nothing was imported: %s not valid", z.from,
+			plural.Count(len(z.faults), "record")+plural.Verb(len(z.faults), " is", " are"))
 	}
 	if f.Prune && !z.hasSOA {
 		return 0, fmt.Errorf("%s: nothing was imported: --prune requires a complete zone file, but this one has no SOA", z.from)
@@ -214,8 +217,8 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 		why.add(parts[len(parts)-1])
 	}
 	why.print(s)
-	counts := fmt.Sprintf("%d resources made, %d there already, %d names changed, %d names deleted, %d records skipped", done.Made, done.There,
-		done.Changed, done.Deleted, len(done.Skipped)+len(z.faults))
+	counts := fmt.Sprintf("%s created, %d unchanged, %s changed, %s deleted, %s skipped", plural.Count(done.Made, "resource"), done.There,
+		plural.Count(done.Changed, "name"), plural.Count(done.Deleted, "name"), plural.Count(len(done.Skipped)+len(z.faults), "record"))
 	did := "imported"
 	if tried {
 		did = "only tried:"

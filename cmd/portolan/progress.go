@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"portolan/internal/base/plural"
 )
 
 // rowCounter returns a function that prints the number of rows, at most once a second.
@@ -14,7 +16,7 @@ func (s *session) rowCounter(word string) func(rows int64) {
 	return func(rows int64) {
 		if time.Since(last) >= time.Second {
 			last = time.Now()
-			fmt.Fprintf(s.stderr, "%d rows %s\n", rows, word)
+			fmt.Fprintf(s.stderr, "%s %s\n", plural.Count(rows, "row"), word)
 		}
 	}
 }

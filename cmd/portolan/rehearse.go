@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
 	"portolan/internal/manager/server"
@@ -69,7 +70,8 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if _, err := fmt.Fprintf(s.stdout, "%s: restored %d rows, as of %s\n", name, sum.Rows(), sum.Created.Format(time.RFC3339)); err != nil {
+	if _, err := fmt.Fprintf(s.stdout, "%s: restored %s, as of %s\n", name, plural.Count(sum.Rows(), "row"),
+		sum.Created.Format(time.RFC3339)); err != nil {
 		return err
 	}
 	check := checkCommand{dataFlag: dataFlag{Data: data, masterFlag: c.masterFlag}}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/servicepoint"
 )
 
@@ -65,7 +66,7 @@ func (c *simulateCommand) Run(s *session) error {
 			if c.Keep {
 				return err
 			}
-			fmt.Fprintf(s.stdout, "removing %d service points\n", len(made))
+			fmt.Fprintf(s.stdout, "removing %s\n", plural.Count(len(made), "service point"))
 			for _, id := range made {
 				err = errors.Join(err, cl.DeleteInstance(context.WithoutCancel(s.ctx), id))
 			}

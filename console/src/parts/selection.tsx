@@ -1,4 +1,5 @@
 // The selected rows of a table, and the changes of all of them: one preview and one transaction.
+import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { get, pathOf, query, type Page, type Resource } from "../api"
 import { problemOf, useData, type Rows } from "../data"
@@ -80,6 +81,33 @@ type Act = "edit" | "tag" | "untag" | "move" | "delete"
 /** The collections whose resources move: to another address, or to another zone. */
 const movable = ["addresses", "networks", "blocks", "zones", "resourceRecords"]
 
+/** The region above a table with the number of selected rows, the actions for them, and a button that clears the selection. */
+export function SelectionRegion({
+  selection: s,
+  total,
+  children,
+}: {
+  selection: Selection
+  total: number
+  children: ComponentChildren
+}) {
+  return (
+    <div class="tools selection" role="region" aria-label="Selected rows">
+      <strong aria-live="polite">{counted(s.rows.size, "rows")} selected</strong>
+      {s.rows.size < total && (
+        <button type="button" class="small" onClick={s.all}>
+          Select all {number(total)}
+        </button>
+      )}
+      <span class="grow" />
+      {children}
+      <Button icon="x" onClick={s.clear}>
+        Clear selection
+      </Button>
+    </div>
+  )
+}
+
 /** The bar with the number of selected rows and their actions. It is empty without a selection. */
 export function SelectionBar({
   selection: s,
@@ -105,14 +133,7 @@ export function SelectionBar({
     }
   return (
     <>
-      <div class="tools selection" role="region" aria-label="Selected rows">
-        <strong aria-live="polite">{counted(list.length, "rows")} selected</strong>
-        {list.length < (rows.total ?? 0) && (
-          <button type="button" class="small" onClick={s.all}>
-            Select all {number(rows.total!)}
-          </button>
-        )}
-        <span class="grow" />
+      <SelectionRegion selection={s} total={rows.total ?? 0}>
         {may.change && c?.o?.includes("A") && (
           <Button icon="pencil" onClick={() => setAct("edit")}>
             Change
@@ -139,10 +160,7 @@ export function SelectionBar({
             Delete
           </Button>
         )}
-        <Button icon="x" onClick={s.clear}>
-          Clear selection
-        </Button>
-      </div>
+      </SelectionRegion>
       {act === "edit" && <EditAll list={list} close={close} done={done} />}
       {act === "delete" && <DeleteAll list={list} collection={collection} close={close} done={done} />}
       {act === "move" && <MoveAll list={list} collection={collection} close={close} done={done} />}

@@ -20,10 +20,11 @@ import {
 } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
-import { selectable, useSelection } from "../parts/selection"
+import { selectable, SelectionRegion, useSelection } from "../parts/selection"
 import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration } from "../session"
+import { parseAddress } from "../space"
 
 const interval = 5000
 
@@ -109,14 +110,7 @@ function Findings({ c }: { c: number }) {
         <SaveRows rows={rows} />
       </div>
       {list.length > 0 && (
-        <div class="tools selection" role="region" aria-label="Selected rows">
-          <strong aria-live="polite">{counted(list.length, "rows")} selected</strong>
-          {list.length < rows.total && (
-            <button type="button" class="small" onClick={selection.all}>
-              Select all {number(rows.total)}
-            </button>
-          )}
-          <span class="grow" />
+        <SelectionRegion selection={selection} total={rows.total}>
           {state !== "ACCEPTED" && (
             <Button icon="check" primary onClick={() => setDecision({ state: "ACCEPTED", list })}>
               Accept
@@ -129,8 +123,7 @@ function Findings({ c }: { c: number }) {
           ) : (
             <Button onClick={() => setDecision({ state: "OPEN", list })}>Open again</Button>
           )}
-          <Button onClick={selection.clear}>Clear selection</Button>
-        </div>
+        </SelectionRegion>
       )}
       <Grid
         label="Findings"
@@ -249,20 +242,20 @@ function saysOf(state: string, n: number) {
   return `${word} ${counted(n, "findings")}.`
 }
 
+/** Returns the filter for a search text. Each of its fields has an index. */
+function observationFilter(text: string) {
+  const value = literal(text)
+  if (!text) return ""
+  if (parseAddress(text)) return `address:${value}`
+  if (/^([0-9a-f]{2}[:-]?){6}$/i.test(text)) return `macAddress:${value}`
+  return `(hostName:${value} or switch:${value})`
+}
+
 /** The observed addresses of a configuration. */
 function Observations({ c }: { c: number }) {
   const text = place.value.query.get("filter") ?? "",
-    order = place.value.query.get("orderBy") ?? "desc(lastSeenDateTime)",
-    l = literal(text.trim())
-  const filter =
-    `configuration.id:${c}` +
-    (!text.trim()
-      ? ""
-      : /^[0-9.]+$/.test(text.trim()) || text.split(":").length === 8 || text.includes("::")
-        ? ` and address:${l}`
-        : /^([0-9a-f]{2}[:-]?){6}$/i.test(text.trim())
-          ? ` and macAddress:${l}`
-          : ` and (hostName:${l} or switch:${l})`)
+    order = place.value.query.get("orderBy") ?? "desc(lastSeenDateTime)"
+  const filter = [`configuration.id:${c}`, observationFilter(text.trim())].filter(Boolean).join(" and ")
   const rows = useRows<Resource>("observations", { filter, orderBy: order }, [])
   useEvery(interval, rows.reload)
   return (

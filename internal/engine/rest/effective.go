@@ -53,7 +53,7 @@ func (a *Server) effectivePath(c *resource.Collection) doc {
 	answer := doc{"type": "object", "required": []string{"administrator", "accessLevel", "levelBelow", "accessOverrides"}, "properties": doc{
 		"user": doc{"type": []string{"integer", "null"},
 			"description": "The user with these rights; null for a token without a user."},
-		"administrator": doc{"type": "boolean", "description": "Whether no access right limits the user."},
+		"administrator": doc{"type": "boolean", "description": "True if access rights do not limit the user."},
 		"accessLevel":   level, "levelBelow": level,
 		"accessOverrides": doc{"type": "array", "description": "The levels of types below the resource that differ from levelBelow.",
 			"items": doc{"type": "object",

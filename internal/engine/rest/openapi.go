@@ -63,7 +63,7 @@ func (a *Server) parameters() doc {
 			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
 		"after": query("after", "The start of the page, from a next link. The page is found directly, at any distance from the start of the "+
 			"list. Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
-		"total": query("total", "Whether to count all matching resources.", doc{"type": "boolean", "default": false}),
+		"total": query("total", "Count all matching resources.", doc{"type": "boolean", "default": false}),
 		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
 			"Portolan adds the operator within, for a range or an address: everything inside a prefix.",
 			doc{"type": "string", "example": "id:gt(100000)"}),
@@ -124,7 +124,7 @@ func problems() doc {
 				"message": "name: must not be blank", "fields": []string{"name"}}}}}
 		if status == "429" || status == "503" {
 			one, _ := all[status].(doc)
-			one["headers"] = doc{"Retry-After": doc{"description": "When to try again, in seconds.", "schema": doc{"type": "integer"}}}
+			one["headers"] = doc{"Retry-After": doc{"description": "The time until the next attempt, in seconds.", "schema": doc{"type": "integer"}}}
 		}
 	}
 	return all

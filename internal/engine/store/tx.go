@@ -106,8 +106,8 @@ type Tx struct {
 	groupTopics map[string]bool
 	// ownCache contains cached values of this transaction that must not be shared (Cache).
 	ownCache map[ownKey]ownValue
-	// partOfLargeWork is true if the transaction is a step of large work (PartOfLargeWork).
-	partOfLargeWork bool
+	// largeWork is true if the transaction is a step of large work (MarkLargeWork).
+	largeWork bool
 	// followers are those of the layout's extensions, in their order. It is nil in a snapshot.
 	followers []Follower
 	// listParents are the parents and configurations of the rows of a short list (NoteHeads).
@@ -125,12 +125,12 @@ type Tx struct {
 // IsUpdate reports whether the transaction is an update.
 func (tx *Tx) IsUpdate() bool { return tx.writing }
 
-// PartOfLargeWork records that the transaction is a step of work with many changes, such as an import. What follows from its changes may
-// wait for what follows from others.
-func (tx *Tx) PartOfLargeWork() { tx.partOfLargeWork = true }
+// MarkLargeWork records that the transaction is a step of work with many changes, such as an import. Deployments of its changes may wait
+// for deployments of other changes.
+func (tx *Tx) MarkLargeWork() { tx.largeWork = true }
 
-// IsPartOfLargeWork reports whether PartOfLargeWork was called.
-func (tx *Tx) IsPartOfLargeWork() bool { return tx.partOfLargeWork }
+// IsLargeWork reports whether MarkLargeWork was called.
+func (tx *Tx) IsLargeWork() bool { return tx.largeWork }
 
 // Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }

@@ -364,7 +364,7 @@ func (f *liveFollower) BeforeCommit() error {
 	}
 	slices.SortFunc(all, due.compare)
 	lane := laneLive
-	if len(all) > maxLive || f.tx.IsPartOfLargeWork() {
+	if len(all) > maxLive || f.tx.IsLargeWork() {
 		lane = laneBulk
 	}
 	for _, d := range all {

@@ -377,7 +377,7 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
 	if rows[len(rows)-1].number > manyRows {
-		tx.PartOfLargeWork()
+		tx.MarkLargeWork()
 	}
 	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
 		tx.WriteInBatches()

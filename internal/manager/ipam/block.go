@@ -27,9 +27,9 @@ func registerBlocks(r *resource.Registry) {
 // Request options for creating a block or network by size.
 var (
 	traversal = resource.Choice("x-bcn-traversal-method",
-		"Where space of a given size is looked for: right below the parent, or through its blocks.",
+		"The order of the search for space of a given size: directly below the parent, or through its blocks.",
 		"NO_TRAVERSAL", "DEPTH_FIRST", "BREADTH_FIRST")
-	reuseExisting = resource.Flag("x-bcn-reuse-existing", "With DEPTH_FIRST or BREADTH_FIRST, take an empty one that is there already.")
+	reuseExisting = resource.Flag("x-bcn-reuse-existing", "With DEPTH_FIRST or BREADTH_FIRST, use an existing empty one.")
 )
 
 // SpaceHead has the common fields of IPv4 and IPv6 blocks and networks.

@@ -99,7 +99,7 @@ var dhcpFigureHelp = []figure{
 	{"portolan_dhcp_leases_all", "Leases of all DHCP servers, by state.", []string{"state"}},
 	{"portolan_dhcp_ranges_nearly_full_all", "DHCP ranges of which --nearly-full or more is leased.", nil},
 	{"portolan_dhcp_ranges_filling_all", "DHCP ranges that are full within a day, if their leases go on as in the last 24 hours.", nil},
-	{"portolan_dhcp_range_used_ratio", "How much of the fullest DHCP ranges is in use, 0 to 1; at most twenty.",
+	{"portolan_dhcp_range_used_ratio", "Share of used addresses of the fullest DHCP ranges, 0 to 1; at most twenty ranges.",
 		[]string{"configuration", "range"}},
 	{"portolan_dhcp_range_full_hours", "In how many hours one of those ranges is full; missing without a forecast.",
 		[]string{"configuration", "range"}},

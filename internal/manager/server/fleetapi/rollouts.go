@@ -54,7 +54,7 @@ func (a *API) rolloutPaths() []family.Path {
 				Schema: family.DataOf("FleetRolloutMember")},
 			Problems: []int{404}, Handle: a.listMembers,
 		}}},
-		{Pattern: rolloutsPath + "/{id}/{action}", Parameters: append(id, family.Parameter{Name: "action", Description: "What is done.",
+		{Pattern: rolloutsPath + "/{id}/{action}", Parameters: append(id, family.Parameter{Name: "action", Description: "The action.",
 			Schema: family.Schema{"type": "string", "enum": []string{"pause", "resume", "takeBack"}}}),
 			Operations: []family.Operation{{
 				Method: http.MethodPost, ID: "actOnRollout", Summary: "Pause, resume or roll back a rollout (Portolan extension)", Access: a.changing(),

@@ -50,7 +50,7 @@ func (e *engine) pairConditions() (all []string) {
 var (
 	pairStateMetric = prometheus.NewDesc("portolan_dhcp_pair_state", "The state of a failover pair; the value is always 1.",
 		[]string{"partner", "state"}, nil)
-	pairConnectedMetric = prometheus.NewDesc("portolan_dhcp_pair_connected", "Whether the failover partner is connected.",
+	pairConnectedMetric = prometheus.NewDesc("portolan_dhcp_pair_connected", "1 if the failover partner is connected; otherwise 0.",
 		[]string{"partner"}, nil)
 	pairPendingMetric = prometheus.NewDesc("portolan_dhcp_pair_pending", "Records that the failover partner has not acknowledged.",
 		[]string{"partner"}, nil)

@@ -81,7 +81,7 @@ const (
 )
 
 // share gives half of the difference to the partner if this server owns more free addresses of a network, and the difference exceeds a
-// tenth of all. needed is true if the partner has no free address; it then gets addresses of the large ranges, too.
+// tenth of all. needed is true if the partner has no free address: it then also gets addresses of the large ranges.
 func (p *pair) share(network int64, needed bool) {
 	small, large := p.e.content.Load().compiled.SharedPools(network)
 	for _, pool := range small {

@@ -24,7 +24,7 @@ type Configuration struct {
 	// Recursion makes this machine resolve names; nil means that the upstreams do.
 	Recursion *Recursion `json:"recursion,omitempty" about:"Resolve names from the root instead of asking upstream servers."`
 	// Policy selects the upstream: sequential (the default; the first healthy one), random or round_robin.
-	Policy string `json:"policy" enum:"sequential|random|round_robin" about:"How an upstream server is selected. Empty: sequential."`
+	Policy string `json:"policy" enum:"sequential|random|round_robin" about:"The selection of an upstream server. Empty: sequential."`
 	// Allow are the prefixes of permitted clients; empty permits all.
 	Allow []string `json:"allow" about:"The prefixes of permitted clients. Empty permits all."`
 	Cache Cache    `json:"cache"`
@@ -67,7 +67,7 @@ type Cache struct {
 	// Prefetch refreshes frequently used answers before they expire.
 	Prefetch bool `json:"prefetch" about:"Refresh frequently used answers before they expire."`
 	// ServeStaleSeconds is the time for which expired answers are used while no upstream answers; 0 disables that.
-	ServeStaleSeconds int `json:"serveStaleSeconds" about:"How long expired answers are used while no upstream server answers."`
+	ServeStaleSeconds int `json:"serveStaleSeconds" about:"The time for which expired answers are used while no upstream server answers."`
 }
 
 // Limits and defaults of a configuration.
