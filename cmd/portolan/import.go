@@ -186,8 +186,8 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	if done.Partial {
 		did += ", of a part of the file"
 	}
-	fmt.Fprintf(s.stdout, "%s: %s created, %d changed, %d unchanged, %d deleted, %s skipped\n", did, plural.Count(done.Made, what), done.Changed,
-		done.There, done.Deleted, plural.Count(len(skipped)+len(done.Skipped), "row"))
+	fmt.Fprintf(s.stdout, "%s: %s created, %d changed, %d unchanged, %d deleted, %s skipped\n", did, plural.Count(done.Made, what),
+		done.Changed, done.There, done.Deleted, plural.Count(len(skipped)+len(done.Skipped), "row"))
 }
 
 type importNetworks struct{ lineFlags }

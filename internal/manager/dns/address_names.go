@@ -74,7 +74,8 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 }
 
 // createReverseRecord is the request option for the PTR record of the address.
-var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Create a PTR record of the address for the host that is named with it.")
+var createReverseRecord = resource.Flag("x-bcn-create-reverse-record",
+	"Create a PTR record of the address for the host that is named with it.")
 
 // enableReverseRecord enables the PTR records of a host.
 func enableReverseRecord(c *resource.Change, id int64) error {
