@@ -66,6 +66,19 @@ func Start(ctx context.Context) (*Browser, error) {
 	return b, nil
 }
 
+// NewProfile returns the same browser with cookies and storage of its own. Close ends the profile alone.
+func (b *Browser) NewProfile() (*Browser, error) {
+	p := &Browser{}
+	var cancel context.CancelFunc
+	p.ctx, cancel = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	p.close = append(p.close, cancel)
+	if err := chromedp.Do(p.ctx); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("create a profile: %w", err)
+	}
+	return p, nil
+}
+
 // Close stops the browser.
 func (b *Browser) Close() {
 	for i := len(b.close) - 1; i >= 0; i-- {

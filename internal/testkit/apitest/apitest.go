@@ -310,6 +310,12 @@ func RunParallel(t *testing.T) {
 	}
 }
 
+// InSample reports whether a test of many similar requests sends request i. With AllTests, as in CI, and with LongTests it sends all of
+// them, otherwise one of n, spread over groups of any size.
+func InSample(i, n int) bool {
+	return os.Getenv(AllTests) != "" || os.Getenv(LongTests) != "" || (i+i/n+i/n/n)%n == 0
+}
+
 // Slow skips, with -short, a test that takes more than 2 s in parallel with others (make quick).
 func Slow(t testing.TB) {
 	t.Helper()
