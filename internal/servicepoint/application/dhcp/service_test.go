@@ -353,6 +353,7 @@ func TestProbe(t *testing.T) {
 
 // TestFullJournal checks that no client gets an ACK while the disk is full, that no lease is lost, and that service resumes.
 func TestFullJournal(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), units(t, noPing, option("dhcp-cache-threshold", 0)))
 	c := dial(t, address, 1)
 	a := c.lease()
