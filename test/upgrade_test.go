@@ -41,8 +41,9 @@ func unpack(t *testing.T, path string) []byte {
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	schemas, err := filepath.Glob("testdata/schema/*")
-	if err != nil || len(schemas) != server.Layout().Version()-1 {
-		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), server.Layout().Version()-1, err)
+	older := server.Layout().Version() - 1
+	if err != nil || len(schemas) != older && len(schemas) != older+1 { // the one that a migration needs may be kept before the migration
+		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), older, err)
 	}
 	complete := os.Getenv("PORTOLAN_TEST_ALL") != ""
 	for _, dir := range schemas {

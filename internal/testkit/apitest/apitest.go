@@ -151,7 +151,7 @@ func (a *API) open(o store.Options, register []func(*resource.Registry)) (err er
 	authz.Govern(a.Address)
 	a.Address.Sealer = secrets.Sealer{}
 	a.REST = rest.New(a.Address, rest.Settings{Base: published.Base, MaxLimit: maxPage, RootType: "AddressManager", Version: "test"})
-	a.REST.SetCookie, a.REST.OfRequest = identity.SetCookie, identity.OfRequest
+	a.REST.SetCookie, a.REST.RequestFields = identity.SetCookie, identity.RequestToken
 	return nil
 }
 
@@ -162,7 +162,7 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 		return err
 	}
 	err := a.Store.Update(context.Background(), store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
-		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, SetFields: map[string]bool{"password": true}}
 		if err := identity.CreateAdmin(c, AdminPassword); err != nil {
 			return err
 		}

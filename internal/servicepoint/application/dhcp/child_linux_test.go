@@ -85,7 +85,7 @@ func runChild(dir string) {
 	}
 	content, err := os.ReadFile(filepath.Join(dir, contentFile))
 	fail(err)
-	fail(s.TakeContent(bytes.NewReader(content)))
+	fail(s.ApplyContent(bytes.NewReader(content)))
 	configuration, err := os.ReadFile(filepath.Join(dir, configurationFile))
 	fail(err)
 	fail(s.Configure(configuration))
