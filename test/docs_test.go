@@ -43,11 +43,15 @@ func steps(text string) (all []step) {
 
 // matches reports whether the output of a command is as the page shows.
 func matches(output, want string) bool {
+	output = progress.ReplaceAllString(output, "")
 	pattern := regexp.QuoteMeta(strings.TrimSpace(want))
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `(?s:.*?)`)
 	pattern = regexp.MustCompile(` +`).ReplaceAllString(pattern, ` +`)
 	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(output)
 }
+
+// progress matches the lines that long commands print each second, which pages do not show.
+var progress = regexp.MustCompile(`(?m)^\d+ rows (?:read|exported|written)\n`)
 
 // assignment matches a command that only sets a variable of the shell.
 var assignment = regexp.MustCompile(`^[A-Z]+=\$\([^()]*\)$`)

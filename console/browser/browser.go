@@ -26,7 +26,7 @@ var ErrNone = errors.New("there is no Chromium on this machine")
 // Patience is the timeout of a page's operations. It is long because other processes may use the processors.
 const Patience = time.Minute
 
-// find returns the path of a browser's executable. A headless shell has the engine of the browser without its windows, and takes half of the
+// find returns the path of a browser's executable. A headless shell has the engine of the browser without its windows. It takes half of the
 // CPU time.
 func find() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
