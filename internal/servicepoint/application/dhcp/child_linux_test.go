@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -37,6 +38,14 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childVariable); dir != "" {
 		runChild(dir)
 		return
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // the parallel tests wait most of the time
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }

@@ -202,6 +202,7 @@ func reverseName(a string) string {
 // TestNamesInDNS checks the records of clients at BIND: a lease, a second client with the name, a change of the name, a release, and an
 // outage of the DNS server.
 func TestNamesInDNS(t *testing.T) {
+	t.Parallel()
 	d := startDNS(t)
 	s, address := start(t, t.TempDir(), withZones(t, units(t, namesOptions()...)), sendTo(d.at))
 	first, second := dial(t, address, 1), dial(t, address, 2)

@@ -20,6 +20,7 @@ import (
 // TestObservations checks that refused clients and other servers are records for the manager, beside those about leases, and that each is
 // sent once.
 func TestObservations(t *testing.T) {
+	t.Parallel()
 	u := units(t, option("deny-unknown-mac-addresses", true))
 	s, address := start(t, t.TempDir(), u)
 	c := dial(t, address, 1)

@@ -363,6 +363,7 @@ func TestDigestOrder(t *testing.T) {
 
 // TestRetriedOrder checks that an order of an operator that could not be written is performed when the disk accepts writes again.
 func TestRetriedOrder(t *testing.T) {
+	t.Parallel()
 	d := &disk{}
 	e := engineOn(t, d, units(t, noPing), nil)
 	a := newAsker(t, e)

@@ -84,6 +84,7 @@ func TestLostLeases(t *testing.T) {
 
 // TestLeasesAreNotRestored checks that a server whose leases the manager does not restore serves after a minute, and probes addresses.
 func TestLeasesAreNotRestored(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), managed(t, 5, 0))
 	silent(t, s, dial(t, address, 1))
 	s.engine.mu.Lock()
