@@ -477,6 +477,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
         key: "name",
         title: "Name",
         width: "minmax(10rem,2fr)",
+        narrow: "minmax(0,1fr)",
         cell: r => (
           <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>
             {r.name || "@"}
@@ -502,6 +503,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
         key: "data",
         title: "Data",
         width: "minmax(12rem,3fr)",
+        narrow: "minmax(0,1fr)",
         cell: r =>
           r.type === "HostRecord" ? (
             <span class="cut">

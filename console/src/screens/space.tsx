@@ -312,8 +312,8 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     schema,
     ["IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"],
     [
-      { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: r => r.range },
-      { key: "name", title: "Name", cell: r => <span class="cut">{r.name}</span> },
+      { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,5fr)", cell: r => r.range },
+      { key: "name", title: "Name", narrow: "minmax(0,3fr)", cell: r => <span class="cut">{r.name}</span> },
       { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> },
       { key: "size", title: "Addresses", width: "13rem", number: true, minor: true, cell: r => <UsedOf r={r} /> },
       {
