@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"portolan/console/browser"
-	"portolan/internal/testkit/apitest"
 )
 
 // accessible checks the page against WCAG 2.2 AA (axe-core) and reports violations.
