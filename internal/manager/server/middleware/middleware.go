@@ -229,7 +229,7 @@ func refuseNUL(r *http.Request) error {
 		return problem.NotFound("there is nothing at a path with a NUL character")
 	}
 	if strings.Contains(r.URL.RawQuery, "%00") {
-		return problem.BadRequest("InvalidQueryParameterValue", "the query string holds a NUL character")
+		return problem.BadRequest("InvalidQueryParameterValue", "the query string contains a NUL character")
 	}
 	return nil
 }
