@@ -305,7 +305,7 @@ const (
 	batchTimeout   = 30 * time.Second
 )
 
-// enqueueWoken enqueues check-ins to be checked for news. mu is held.
+// enqueueWoken enqueues woken check-ins for a look-up of their changes. mu is held.
 func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.wakeWorkers < maxWakeWorkers && s.wakeWorkers*maxBatch < len(s.woken); s.wakeWorkers++ {

@@ -23,7 +23,7 @@ import (
 
 // Planner makes the content of the applications of one service from what is configured.
 type Planner interface {
-	// IsBehind reports whether a service point that serves a revision is to serve another one.
+	// IsBehind reports whether a service point should serve another revision than the given one.
 	IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
 	// Write writes the difference between a revision and the wanted content (portolan/internal/wire/content).
 	Write(tx *store.Tx, servicePoint, from string, out io.Writer) error
