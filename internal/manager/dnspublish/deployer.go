@@ -46,8 +46,8 @@ type Points interface {
 type Serving struct {
 	// Applications are the names of the applications for the service, whether it runs them or not.
 	Applications []string
-	// There reports whether the service point exists. Provides are the capabilities of its applications for the service.
-	There    bool
+	// Exists reports whether the service point exists. Provides are the capabilities of its applications for the service.
+	Exists   bool
 	Provides checkin.Capabilities
 	// Content is the revision that it has confirmed; the earliest one if several applications serve the content.
 	Content string

@@ -93,18 +93,18 @@ func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *se
 			asking++
 		}
 	}
-	if asking > 1 && is.Provides[checkin.ForwardsAlike] {
+	if asking > 1 && is.Provides[checkin.SharesForwarders] {
 		s.warn("service point %s forwards to the same servers for the clients of all views: the servers of the first view", point)
 	}
 	switch {
 	case err != nil:
 		return err
-	case !is.There:
+	case !is.Exists:
 		return problem.BadRequest("ServerNotConnected", "service point %q does not exist in the fleet", point)
 	case !is.Provides[checkin.AnswersZones] && (s.answers || !is.Provides[checkin.ResolvesNames]):
 		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy it "+
 			"to it first (portolan fleet deploy)", point)
-	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.TakesUpdates] &&
+	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.AcceptsUpdates] &&
 		slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
 		s.warn("service point %s runs BIND, which cannot forward updates: allow-update is ignored", point)
 	case resolves && !is.Provides[checkin.ResolvesNames]:

@@ -142,7 +142,7 @@ func (p *plan) addLinked(work works, deployed func(id string) (deployedZone, boo
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		rows, err := p.tx.ByKey(p.configuration, key)
+		rows, err := p.tx.ResourcesByKey(p.configuration, key)
 		if err != nil {
 			return err
 		}
