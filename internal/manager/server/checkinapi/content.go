@@ -69,6 +69,7 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.check(r.Context(), false)
 	if err == nil && !over {
+		c.held.Serves = c.from // the service point asks for newer content after its application has accepted this one
 		if c.parked, err = a.Parking.Park(w); err == nil {
 			c.held.Wait(c.until, c.recheck)
 			return nil
