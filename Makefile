@@ -15,8 +15,10 @@ quick: ## for every edit: build, vet, tests without PostgreSQL, other name serve
 	go build ./... && go vet ./...
 	go test -short -vet=off -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
 
+# The packages with the longest tests begin first. Most of them wait, so more packages than processors are tested at a time. Vet is a part of lint.
+LONGEST = ./internal/manager/server ./test ./console ./internal/servicepoint/application/dhcp ./internal/servicepoint/application/nameserver ./internal/engine/store
 test: ## all tests; those with one client on SQLite alone
-	@go build -o bin/slowest ./test/slowest && go test -timeout 20m -json ./... | bin/slowest
+	@go build -o bin/slowest ./test/slowest && go test -p 4 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest

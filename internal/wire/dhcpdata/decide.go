@@ -172,7 +172,7 @@ func (d *decider) identify() {
 		d.note(base.service("ignore-client-uids").From, "identity", "the client identifier is ignored")
 	}
 	if _, relayed := d.f.Options[optRelay]; !relayed && d.f.Client.IsValid() && base.flag("stash-agent-options", true) {
-		if l, ok := d.leases.At(d.f.Client); ok && l.State == Leased && d.holds(l) {
+		if l, ok := d.leases.Lease(d.f.Client); ok && l.State == Leased && d.holds(l) {
 			d.f.stashed = l.Relay
 		}
 	}

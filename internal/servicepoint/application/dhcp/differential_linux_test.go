@@ -600,6 +600,9 @@ func (a *actor) differences(s step, answers [2]twinAnswer) (all []string) {
 func differentialSize(t *testing.T) (seed uint64, contents int) {
 	t.Helper()
 	seed, contents = 1, 4
+	if allTests() {
+		contents = 10
+	}
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
 		contents = 100
 	}

@@ -212,6 +212,7 @@ func (f *forgetful) crash(r *rand.Rand) error {
 
 // TestCrashesLoseNoAcknowledgedRecord checks over 1,000 crashes that no acknowledged record is lost.
 func TestCrashesLoseNoAcknowledgedRecord(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
 	var files []*forgetful

@@ -25,7 +25,7 @@ func TestPairNames(t *testing.T) {
 		sendTo(d.at)(m.service)
 		u := withItems(t, pairUnits(t, m.pair, m.size), dhcpdata.NetworkUnit(7), option("ddns-updates", true),
 			option("ddns-domainname", "lab.example"))
-		deliver(t, func(text []byte) error { return m.TakeContent(bytes.NewReader(text)) }, withZones(t, u))
+		deliver(t, func(text []byte) error { return m.ApplyContent(bytes.NewReader(text)) }, withZones(t, u))
 	}
 	agree(t, one, two)
 	keeps := func(m *pairMember, a string) bool { return m.engine.names.knows(netip.MustParseAddr(a)) }

@@ -2,14 +2,12 @@ package dhcp
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +20,6 @@ type lab struct {
 	t              *testing.T
 	server, client string
 	dir            string
-}
-
-var namespaces atomic.Int64
-
-// namespaceName returns the name of a namespace that no other test has.
-func namespaceName(prefix string) string {
-	return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), namespaces.Add(1))
 }
 
 // newLab creates the namespaces. The test is skipped unless it may.

@@ -49,7 +49,7 @@ func TestObservations(t *testing.T) {
 			}
 			o.Refused, o.Counts, o.Others = append(o.Refused, one.Refused...), append(o.Counts, one.Counts...), append(o.Others, one.Others...)
 		}
-		s.Kept(last)
+		s.Acknowledge(last)
 		if time.Now().After(deadline) {
 			t.Fatalf("the observations are %+v", o)
 		}

@@ -87,7 +87,7 @@ func (w *twins) run(command ...string) {
 // newSide creates the namespaces of a server and of its relays. The relays have all addresses of the networks.
 func (w *twins) newSide(name string) *side {
 	w.t.Helper()
-	s := &side{name: name, server: namespaceName("dhcptw-s"), relay: namespaceName("dhcptw-r"),
+	s := &side{name: name, server: namespaceName("dhcptw-" + name + "-s"), relay: namespaceName("dhcptw-" + name + "-r"),
 		packets: make(chan []byte, 1000)}
 	for _, ns := range []string{s.server, s.relay} {
 		if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {

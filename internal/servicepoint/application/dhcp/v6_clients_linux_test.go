@@ -51,7 +51,7 @@ func TestServe6(t *testing.T) {
 	if s.failed != nil {
 		t.Fatal(s.failed)
 	}
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, manyAddresses(t))
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, manyAddresses(t))
 	if err := s.Configure(json.RawMessage(`{"listen":["127.0.0.1:6767"],"listen6":["[::]:547"]}`)); err != nil {
 		t.Fatal(err)
 	}
