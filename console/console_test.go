@@ -846,9 +846,14 @@ func TestBulkSpreadsheet(t *testing.T) {
 	s.ok(p.Text("20 rows: 3, 6, 9"))
 	s.ok(p.Wait(`document.querySelectorAll(".causes li").length === 1`))
 	click("Download the rows with errors")
-	_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("#rows"); e.value = e.value.replaceAll("10.210.2.", "10.210.1."); e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
-	s.ok(err)
-	click("Preview all")
+	edit := func(change string) {
+		_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("#rows"); e.value = e.value`+change+`; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+		s.ok(err)
+		click("Preview all")
+	}
+	edit(`.replaceAll("10.210.2.", "10.210.1.") + "10.210.0.10,again,,Active,me\n"`) // a key that the file repeats
+	s.ok(p.Wait(`/row 1 is about the same IPv4Address.*\(row 61\)/s.test(document.querySelector(".causes")?.innerText)`))
+	edit(`.replace(/.*again.*\n/, "")`)
 	s.ok(p.Text("60 new"))
 	click("Apply all")
 	s.ok(p.Text("60 created"))

@@ -127,11 +127,17 @@ export function Fleet() {
                   narrow: "10.6rem",
                   cell: p => <State of={stateOf(p)} />,
                 },
-                { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
+                {
+                  key: "seen",
+                  title: "Last seen",
+                  width: "8rem",
+                  narrow: "4.4rem",
+                  cell: p => <When at={p.lastSeen} />,
+                },
                 {
                   key: "version",
                   title: "Version",
-                  width: "minmax(9rem,1.4fr)",
+                  width: "minmax(13rem,1.4fr)",
                   minor: true,
                   cell: p =>
                     p.updateStatus === "OK" ? (

@@ -1,7 +1,7 @@
 // Generic pages for every collection and resource of the API, built from the schema.
 import { useState } from "preact/hooks"
 import { get, type Resource } from "../api"
-import { useData, useResource, useRows } from "../data"
+import { inProgress, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
 import {
@@ -618,6 +618,9 @@ const withFigures = ["servers", "blocks", "ranges"]
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
+  useEvery(1000, () => {
+    if (collection !== "workflowRequests" && inProgress(r?.state)) reload() // the change feed does not report the progress of operations
+  })
   const [editing, setEditing] = useState(false),
     [deleting, setDeleting] = useState(false),
     may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
