@@ -470,7 +470,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 		if err != nil {
 			return err
 		}
-		changed, err := publish(tx, r.configuration, number, r.all)
+		changed, err := publish(tx, r.configuration, number, r.all, readTime{})
 		if err != nil {
 			return err
 		}

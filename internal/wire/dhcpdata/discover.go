@@ -268,7 +268,7 @@ func (d *decider) nameClient(all layers, c choice) {
 	if all.flag("ignore-client-uids", false) {
 		clientID = nil
 	}
-	x.identifiers = identifiers4(d.f.HardwareType, d.f.Hardware, clientID)
+	x.identifiers = func() []identifier { return identifiers4(d.f.HardwareType, d.f.Hardware, clientID) }
 	d.named = x.decideNames()
 	if d.d.Names = d.named.names; d.d.Names != nil {
 		d.note(d.named.from, "names in DNS", "%s", d.d.Names)
@@ -306,7 +306,9 @@ func (d *decider) leaseTime(all layers, c choice) {
 	if from != nil {
 		source = from.From
 	}
-	d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+	if d.f.Explain {
+		d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+	}
 }
 
 // limit shortens the lease to what a failover pair allows.

@@ -364,7 +364,9 @@ func (d *decider6) change(r *result, g *grant6, action Action) {
 // nameClient decides on the names of the client in DNS for an address.
 func (d *decider6) nameClient(all layers, c *Change6, g *grant6) {
 	x := &client{all: all, v6: true, address: c.Address, seconds: c.Valid, fqdn: d.fqdn, reservation: g.reservation, hardware: d.d.Hardware,
-		duid: d.d.DUID, identifiers: identifiers6(d.d.DUID, d.d.HardwareType, d.d.Hardware)}
+		duid: d.d.DUID, identifiers: func() []identifier {
+			return identifiers6(d.d.DUID, d.d.HardwareType, d.d.Hardware)
+		}}
 	n := x.decideNames()
 	if c.Names = n.names; c.Names != nil {
 		d.note(n.from, "names in DNS", "%s", c.Names)

@@ -18,6 +18,7 @@ import (
 // TestPairNames checks that the server of a pair that holds a lease keeps its names: they change hands with a renewal at the other server,
 // and a server without its partner removes those of the partner.
 func TestPairNames(t *testing.T) {
+	t.Parallel()
 	d := startDNS(t)
 	one, two := newPairMembers(t, 100)
 	for _, m := range []*pairMember{one, two} {

@@ -398,6 +398,7 @@ func (brokenFile) Truncate(int64) error      { return nil }
 
 // TestExpiry checks that a lease expires, is reported, and that its address goes to the next client only after all others.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), units(t, noPing, option("default-lease-time", 1), option("min-lease-time", 1)))
 	if a := dial(t, address, 1).lease(); a != "10.0.1.0" {
 		t.Error(a)

@@ -73,12 +73,15 @@ func (t *table) lease(a netip.Addr) *lease {
 	if id == 0 {
 		return nil
 	}
-	both := &struct {
-		lease
-		holder
-	}{}
+	both := &leaseAndHolder{}
 	t.unpack(id, &both.lease, &both.holder)
 	return &both.lease
+}
+
+// leaseAndHolder are a lease and its holder, which are allocated together.
+type leaseAndHolder struct {
+	lease
+	holder
 }
 
 // unpack sets a lease and its holder to those of a slot.
@@ -246,11 +249,13 @@ func (t *table) eachOf(client string, fn func(l *lease)) {
 
 // eachIn calls fn for the leases with the hash of a key.
 func (t *table) eachIn(index *index, key string, fn func(l *lease)) {
-	var l lease
-	var h holder
+	var one *leaseAndHolder // most new clients have none
 	index.each(t.slots.hashes.ofText(key), func(id slotID) bool {
-		t.unpack(id, &l, &h)
-		fn(&l)
+		if one == nil {
+			one = &leaseAndHolder{}
+		}
+		t.unpack(id, &one.lease, &one.holder)
+		fn(&one.lease)
 		return true
 	})
 }

@@ -41,7 +41,7 @@ func manyAddresses(t testing.TB) dhcpdata.Units {
 	return u
 }
 
-// TestServe6 is not a test: TestClients6 and BenchmarkKea6 run it as a server in a network of its own. It ends with its input.
+// TestServe6 is not a test: TestClients6 and TestKeaRatio6 run it as a server in a network of its own. It ends with its input.
 func TestServe6(t *testing.T) {
 	dir := os.Getenv(serveFolder)
 	if dir == "" {
