@@ -16,10 +16,10 @@ LONGEST = ./internal/manager/server ./test ./console ./internal/servicepoint/app
 
 quick: ## for every edit: build, vet, tests without PostgreSQL, other name servers, stories and the console
 	go build ./... && go vet ./...
-	go test -short -p 4 -vet=off -timeout 5m $(filter ./internal/%,$(LONGEST)) $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
+	go test -short -p 3 -vet=off -timeout 5m $(filter ./internal/%,$(LONGEST)) $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
 
 test: ## all tests; those with one client on SQLite alone
-	@go build -o bin/slowest ./test/slowest && go test -p 4 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
+	@go build -o bin/slowest ./test/slowest && go test -p 3 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
