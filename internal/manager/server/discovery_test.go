@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/snmpagent"
-
-	"github.com/miekg/dns"
 )
 
 func init() {
