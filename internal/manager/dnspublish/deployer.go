@@ -360,13 +360,13 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 	var o *outcome
 	var other Service
 	var row *store.Resource
-	read := d.times.begin()
+	read := d.times.beginRead()
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		found, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
-		read.taken()
+		read.setEnd()
 		row = found.Clone()
 		x, err := d.api.Object(row)
 		if err != nil {
@@ -450,12 +450,6 @@ const maxMessageLength = 8000
 
 // kindsOfEvents are the event types of ended deployments, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}
-
-// end sets the fields of an ended deployment.
-func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
-	all := int64(100)
-	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, maxMessageLength), &all, tx.Now()
-}
 
 // end ends a deployment: it deletes its waits, sets its state, adds an event, and updates the deployment of its group.
 func (d *Deployer) end(ctx context.Context, id int64, state, message string) error {

@@ -479,3 +479,9 @@ func spanText(row *store.Resource) string {
 	}
 	return space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}.String()
 }
+
+// end sets the fields of an ended deployment.
+func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
+	all := int64(100)
+	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, maxMessageLength), &all, tx.Now()
+}
