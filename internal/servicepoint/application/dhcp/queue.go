@@ -113,7 +113,7 @@ func (e *engine) commitGroup(group []commit) {
 		}
 	}
 	e.mu.Unlock()
-	e.outbox.begin()
+	e.outbox.openBatch()
 	for _, c := range group {
 		e.names.applyLeases(c.named)
 		c.done()
