@@ -25,10 +25,10 @@ func levelOf(name string) Level { return Level(max(0, slices.Index(levels, name)
 // place holds the rights at one resource; nil if there are none.
 type place struct {
 	rights []*AccessRight
-	// own is the level of the resource itself and of everything below it, except for the types in special. least is the lowest of all these
+	// own is the level of the resource itself and of everything below it, except for the types in special. lowest is the lowest of all these
 	// levels.
-	own, least Level
-	special    map[string]Level
+	own, lowest Level
+	special     map[string]Level
 	// recommends is true if one of the rights has the workflow level RECOMMEND, approves if one has APPROVE.
 	recommends, approves bool
 }
@@ -56,7 +56,7 @@ func (p *place) combine() {
 			p.special[o.ResourceType] = Hide
 		}
 	}
-	p.least = p.own
+	p.lowest = p.own
 	for name := range p.special {
 		level := Hide
 		for i, r := range p.rights {
@@ -69,7 +69,7 @@ func (p *place) combine() {
 		if p.special[name] = level; level == p.own {
 			delete(p.special, name)
 		}
-		p.least = min(p.least, level)
+		p.lowest = min(p.lowest, level)
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *place) minBelow() Level {
 	if p == nil {
 		return Hide
 	}
-	return p.least
+	return p.lowest
 }
 
 // ids returns the ids of the rights.

@@ -145,7 +145,7 @@ func (r *Rights) combine() {
 	}
 	r.everything = r.places[0] != nil
 	for _, id := range slices.Sorted(maps.Keys(r.places)) {
-		if p := r.places[id]; p.least < View {
+		if p := r.places[id]; p.lowest < View {
 			r.everything = false
 			if id != 0 {
 				r.hiding = append(r.hiding, id)

@@ -47,8 +47,8 @@ type readTime struct {
 	since, until time.Time
 }
 
-// beginRead returns the bounds of a snapshot that is about to be taken.
-func (t *contentTimes) beginRead() readTime { return readTime{times: t, since: time.Now()} }
+// startRead returns the bounds of a snapshot that is about to be taken.
+func (t *contentTimes) startRead() readTime { return readTime{times: t, since: time.Now()} }
 
 // setEnd sets the end of the bounds. It is called after the first read of the snapshot.
 func (r *readTime) setEnd() { r.until = time.Now() }

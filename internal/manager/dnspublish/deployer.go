@@ -17,7 +17,6 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
 	"portolan/internal/manager/serverconfig"
-	"portolan/internal/wire/checkin"
 )
 
 // Intervals of the deployer.
@@ -31,31 +30,6 @@ const (
 	leaseLength   = 10 * time.Second
 	leaseInterval = 2 * time.Second
 )
-
-// Points are the service points of the fleet, as far as deployments use them.
-type Points interface {
-	// Changed records in a transaction that the content of a service point has changed.
-	Changed(tx *store.Tx, servicePoint string)
-	// Wake notifies a service point after that transaction was committed.
-	Wake(servicePoint string)
-	// Serving returns the state of a service point, as far as a service such as DNS is concerned.
-	Serving(tx *store.Tx, servicePoint, service string) (Serving, error)
-}
-
-// Serving describes what a service point can and does serve for one service.
-type Serving struct {
-	// Applications are the names of the applications for the service, whether it runs them or not.
-	Applications []string
-	// Exists reports whether the service point exists. Provides are the capabilities of its applications for the service.
-	Exists   bool
-	Provides checkin.Capabilities
-	// Content is the revision that it has confirmed; the earliest one if several applications serve the content.
-	Content string
-	// Silent reports that it is not connected.
-	Silent bool
-	// Trouble are the problems that it has reported, as sentences.
-	Trouble []string
-}
 
 // Deployer runs deployments one after the other. A lease ensures that only one manager of a database runs them at a time.
 type Deployer struct {
@@ -360,7 +334,7 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 	var o *outcome
 	var other Service
 	var row *store.Resource
-	read := d.times.beginRead()
+	read := d.times.startRead()
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		found, err := tx.Get(id)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // deployDue deploys one batch of the queued changes of laneLive. It reports whether there may be more.
 func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
-	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{defers: isLarge}
@@ -59,7 +59,7 @@ func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, er
 
 // deployBulk deploys all queued changes of a configuration in laneBulk. It reports whether there may be more.
 func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
-	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{}
@@ -87,7 +87,7 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 	d.whole.mu.Lock()
 	defer d.whole.mu.Unlock()
-	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{whole: true}

@@ -20,7 +20,7 @@ func PublishOver(ctx context.Context, api *resource.API, configuration int64, na
 	lanes map[int]int, deployed bool, err error,
 ) {
 	times := &contentTimes{}
-	read := times.beginRead()
+	read := times.startRead()
 	var c *publication
 	if err := api.Store.View(ctx, func(tx *store.Tx) error {
 		p, err := newPlan(tx, api, configuration)

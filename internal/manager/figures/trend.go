@@ -21,8 +21,8 @@ func (t Trend) FullIn() (days float64, ok bool) {
 	return days, days <= 365
 }
 
-// least is the shortest period with a trend.
-const least = 6 * time.Hour
+// minTrendPeriod is the shortest period with a trend.
+const minTrendPeriod = 6 * time.Hour
 
 // Trends returns the trends of a metric by object since a time. Objects with less than six hours of samples have none.
 func (l *Local) Trends(ctx context.Context, metric string, since time.Time) (map[string]Trend, error) {
@@ -67,7 +67,7 @@ func (s *squares) add(t int64, v float64) {
 
 func (s *squares) trend() (Trend, bool) {
 	d := s.n*s.xx - s.x*s.x
-	if s.end-s.first < least.Milliseconds() || d <= 0 {
+	if s.end-s.first < minTrendPeriod.Milliseconds() || d <= 0 {
 		return Trend{}, false
 	}
 	return Trend{Last: s.last, PerDay: (s.n*s.xy - s.x*s.y) / d}, true

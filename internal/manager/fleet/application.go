@@ -302,11 +302,11 @@ const (
 // checkLimits returns an error if limits are out of bounds. 0 means the default.
 func checkLimits(l checkin.Limits) error {
 	for _, one := range []struct {
-		field              string
-		value, least, most int
+		field           string
+		value, min, max int
 	}{{"memoryMiB", l.MemoryMiB, minMemory, maxMemory}, {"cpuPercent", l.CPUPercent, minCPU, maxCPU}} {
-		if one.value != 0 && (one.value < one.least || one.value > one.most) {
-			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for the default", one.least, one.most)
+		if one.value != 0 && (one.value < one.min || one.value > one.max) {
+			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for the default", one.min, one.max)
 		}
 	}
 	return nil

@@ -151,7 +151,7 @@ func (h *HeldRequest) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
 // Ends reports whether requests are no longer held open, because the manager shuts down.
 func (s *Service) Ends() bool { return s.isClosing() }
 
-// waitingHeld is a Held that waits.
+// waitingHeld is a HeldRequest that waits.
 type waitingHeld struct {
 	at     nodeID
 	what   string

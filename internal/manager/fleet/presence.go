@@ -329,8 +329,8 @@ type Figures struct {
 
 // silences are the durations of silence that are counted. A service point that is silent for a day counts in the hour as well.
 var silences = []struct {
-	name  string
-	least time.Duration
+	name string
+	min  time.Duration
 }{{"5m", 5 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}}
 
 // Figures counts the fleet from the state in the database.
@@ -366,7 +366,7 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 		for _, silence := range silences {
 			var n int64
 			if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0 AND last_seen < ?",
-				s.now().Add(-silence.least).UnixMilli()).Scan(&n); err != nil {
+				s.now().Add(-silence.min).UnixMilli()).Scan(&n); err != nil {
 				return err
 			}
 			f.Silent[silence.name] = n

@@ -44,8 +44,8 @@ type throttlePolicy struct {
 	failures int
 	// within is the period of time for counting failures; 0 means until forgetAfter has passed without one.
 	within time.Duration
-	// first is the delay after the last allowed failure. It doubles with each further failure, up to longest.
-	first, longest time.Duration
+	// first is the delay after the last allowed failure. It doubles with each further failure, up to max.
+	first, max time.Duration
 }
 
 var (
@@ -67,7 +67,7 @@ func (p throttlePolicy) delay(failures int) time.Duration {
 	if over < 0 {
 		return 0
 	}
-	return min(p.longest, p.first<<min(over, 10))
+	return min(p.max, p.first<<min(over, 10))
 }
 
 // failuresForgiven is the number of failures of an address that a successful sign-in from there cancels.

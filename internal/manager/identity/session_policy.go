@@ -48,7 +48,7 @@ func (m *policyCache) get(tx *store.Tx) (policy signInPolicy, err error) {
 			if x.Enabled {
 				delay := schema.LengthOf(x.DelayDuration)
 				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod),
-					first: delay, longest: delay}
+					first: delay, max: delay}
 			}
 		}
 		return err

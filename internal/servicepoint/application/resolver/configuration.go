@@ -210,11 +210,11 @@ func (c *Configuration) validateOther(bad func(field, format string, args ...any
 	}
 	for _, bound := range []struct {
 		field            string
-		value, low, most int
+		value, low, high int
 	}{{"entries", c.Cache.Entries, 1, maxEntries}, {"maxTTLSeconds", c.Cache.MaxTTLSeconds, 1, maxTTL},
 		{"serveStaleSeconds", c.Cache.ServeStaleSeconds, 0, maxStale}} {
-		if bound.value < bound.low || bound.value > bound.most {
-			return bad("cache."+bound.field, "must be %d to %d", bound.low, bound.most)
+		if bound.value < bound.low || bound.value > bound.high {
+			return bad("cache."+bound.field, "must be %d to %d", bound.low, bound.high)
 		}
 	}
 	return nil

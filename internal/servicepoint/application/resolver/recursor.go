@@ -251,9 +251,9 @@ type outputTail struct {
 func (l *outputTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	const most = 500
+	const maxLines = 500
 	l.all = append(l.all, p...)
-	l.all = l.all[max(0, len(l.all)-most):]
+	l.all = l.all[max(0, len(l.all)-maxLines):]
 	return len(p), nil
 }
 
