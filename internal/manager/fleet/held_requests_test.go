@@ -8,8 +8,8 @@ import (
 // TestWaitsWith checks that the revision of a waiting application is known only while all of its nodes wait with the same one.
 func TestWaitsWith(t *testing.T) {
 	s := &Service{waitersOf: map[string]*waiters{}, closing: make(chan struct{})}
-	hold := func(node int64, application, serves string) *Held {
-		h := &Held{service: s, at: nodeID{id: "point", node: node}, what: application, waiters: s.openWaiters("point"), Serves: serves}
+	hold := func(node int64, application, serves string) *HeldRequest {
+		h := &HeldRequest{service: s, at: nodeID{id: "point", node: node}, what: application, waiters: s.openWaiters("point"), Serves: serves}
 		h.Arm()
 		h.Wait(time.Now().Add(time.Hour), func(bool) {})
 		return h
