@@ -102,11 +102,12 @@ export function Servers() {
             }
             columns={[
               { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-              { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
+              { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
               {
                 key: "point",
                 title: "Service point",
                 width: "minmax(10rem,2fr)",
+                minor: true,
                 cell: s =>
                   s.servicePoint ? (
                     <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
@@ -124,6 +125,7 @@ export function Servers() {
                 key: "deploy",
                 title: "",
                 width: "7.5rem",
+                narrow: "4.5rem",
                 cell: s =>
                   may.change && (
                     <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>

@@ -389,7 +389,8 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
-	j.isTaken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
+	p.earlier = func(id int64) string { return cmp.Or(met[id], j.met[id]) }
+	j.isTaken = func(id int64) bool { return p.earlier(id) != "" }
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
 			outcomes[i] = outcome{result: refused, messages: []string{refusal.Code + ": " + refusal.Message}}
@@ -441,8 +442,7 @@ func (j *job) checkNotMet(met map[int64]string, one *row, o *outcome) error {
 		first, twice = j.met[o.row.ID]
 	}
 	if twice {
-		return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, o.row.Type,
-			o.row.ID)
+		return sameResource(first, o.row)
 	}
 	if len(j.met)+len(met) < maxMet {
 		met[o.row.ID] = one.at
