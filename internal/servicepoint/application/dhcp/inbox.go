@@ -55,14 +55,14 @@ func (b *inbox[T]) work(handle func(T)) {
 		if !ok {
 			return
 		}
-		b.outbox.begin()
+		b.outbox.openBatch()
 		handle(x)
 		for range worked - 1 {
 			if !b.next(handle) {
 				break
 			}
 		}
-		b.outbox.end()
+		b.outbox.closeBatch()
 	}
 }
 

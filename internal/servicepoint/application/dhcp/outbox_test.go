@@ -53,21 +53,21 @@ func TestOutbox(t *testing.T) {
 	}
 	send(one, 'a')
 	expect(one, "a")
-	o.begin()
+	o.openBatch()
 	send(one, 'b')
 	send(one, 0)
 	send(one, 'c')
 	send(one, 'd')
 	send(other, 'e')
 	expect(one)
-	o.end()
+	o.closeBatch()
 	expect(one, "b", "cd")
 	expect(other, "e")
 	if failed != 1 {
 		t.Errorf("%d replies failed", failed)
 	}
-	o.begin()
-	o.begin()
+	o.openBatch()
+	o.openBatch()
 	for range batchSize {
 		send(one, 'x')
 	}
@@ -76,9 +76,9 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("a full batch waits: %q", one.batches)
 	}
 	one.batches = nil
-	o.end()
+	o.closeBatch()
 	expect(one, "y")
 	send(one, 'z')
-	o.end()
+	o.closeBatch()
 	expect(one, "z")
 }
