@@ -32,17 +32,25 @@ func fillSpans(t *testing.T, database string, n int) {
 	const number = "(167837696 + n / 7)" // 10.1.0.0
 	const text = "'10.' || ((" + number + " >> 16) & 255) || '.' || ((" + number + " >> 8) & 255) || '.' || (" + number + " & 255)"
 	const low = "unhex('04000000000000000000000000' || printf('%08x', " + number + "))"
-	for _, step := range []string{"PRAGMA synchronous = OFF", "PRAGMA cache_size = -400000", `
-WITH RECURSIVE seq(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM seq WHERE n < ` + strconv.Itoa(n-1) + `)
-INSERT INTO dhcp_lease_span (id, type, name, parent, configuration, low, high, version, refs, body, start, stop)
-SELECT s.id + 1 + n, s.type, s.name, s.parent, s.configuration, ` + low + `, ` + low + `, s.version, s.refs,
-  replace(replace(s.body, '10.0.0.20', ` + text + `), '00-00-5E-00-53-01', printf('02-00-%02X-%02X-%02X-%02X', n >> 24, n >> 16 & 255,
-  n >> 8 & 255, n & 255)), s.start - 86400 * (n % 7), s.stop - 86400 * (n % 7)
-FROM seq, dhcp_lease_span s WHERE s.id = (SELECT min(id) FROM dhcp_lease_span)`, "ANALYZE dhcp_lease_span"} {
-		if err := sqlitex.ExecuteTransient(conn, step, nil); err != nil {
+	run := func(text string, args ...any) {
+		if err := sqlitex.ExecuteTransient(conn, text, &sqlitex.ExecOptions{Args: args}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	run("PRAGMA synchronous = OFF")
+	run("PRAGMA cache_size = -400000")
+	run("PRAGMA busy_timeout = 60000")
+	const step = 50_000 // the manager writes meanwhile
+	for first := 0; first < n; first += step {
+		run(`
+WITH RECURSIVE seq(n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM seq WHERE n < ?2)
+INSERT INTO dhcp_lease_span (id, type, name, parent, configuration, low, high, version, refs, body, start, stop)
+SELECT s.id + 1 + n, s.type, s.name, s.parent, s.configuration, `+low+`, `+low+`, s.version, s.refs,
+  replace(replace(s.body, '10.0.0.20', `+text+`), '00-00-5E-00-53-01', printf('02-00-%02X-%02X-%02X-%02X', n >> 24, n >> 16 & 255,
+  n >> 8 & 255, n & 255)), s.start - 86400 * (n % 7), s.stop - 86400 * (n % 7)
+FROM seq, dhcp_lease_span s WHERE s.id = (SELECT min(id) FROM dhcp_lease_span)`, first, min(first+step, n)-1)
+	}
+	run("ANALYZE dhcp_lease_span")
 }
 
 // TestLongLeaseSpans asks who had an address, and which addresses a client had, among many spans, and lists a network. It prints the

@@ -98,7 +98,7 @@ type commit struct {
 const (
 	maxCommits     = 4096
 	maxProbes      = 1000
-	maxGroup       = 1024
+	maxGroup       = maxCommits // all that wait share one sync: a slow disk makes answers late, but not fewer
 	digestInterval = time.Minute
 	tickInterval   = time.Second
 	maxExpired     = 2000 // leases that expire in one step, so that the lock is held for a short time only

@@ -62,7 +62,7 @@ func (b *inbox[T]) work(handle func(T)) {
 				break
 			}
 		}
-		b.outbox.end()
+		b.outbox.closeBatch()
 	}
 }
 

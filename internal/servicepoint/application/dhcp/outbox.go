@@ -62,14 +62,14 @@ func (o *outbox) send(socket packetSocket, packet, control []byte, to net.Addr, 
 	transmit(all)
 }
 
-// openBatch opens a batch. end closes it and sends the replies that wait, also those of other batches that are open.
+// openBatch opens a batch. closeBatch closes it and sends the replies that wait, also those of other batches that are open.
 func (o *outbox) openBatch() {
 	o.mu.Lock()
 	o.open++
 	o.mu.Unlock()
 }
 
-func (o *outbox) end() {
+func (o *outbox) closeBatch() {
 	o.mu.Lock()
 	o.open--
 	all := o.waiting

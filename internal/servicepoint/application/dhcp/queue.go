@@ -118,7 +118,7 @@ func (e *engine) commitGroup(group []commit) {
 		e.names.applyLeases(c.named)
 		c.done()
 	}
-	e.outbox.end()
+	e.outbox.closeBatch()
 }
 
 // commitRest stores the commits that are left when the engine stops, and the digests.
