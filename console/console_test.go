@@ -24,6 +24,7 @@ import (
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/agenttest"
+	"portolan/internal/testkit/apitest"
 
 	"github.com/chromedp/chromedp/kb"
 )
@@ -103,18 +104,8 @@ func TestMain(m *testing.M) {
 // start starts a manager and a browser. Without a browser the test is skipped, but in CI it fails.
 func start(t *testing.T) *stage {
 	t.Helper()
-	one.Lock()
-	defer one.Unlock()
-	if one.b == nil {
-		b, err := browser.Start(context.Background())
-		if errors.Is(err, browser.ErrNone) && os.Getenv("CI") != "true" {
-			t.Skip("there is no Chromium on this machine")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		one.b = b
-	}
+	apitest.RunParallel(t)
+	b := profile(t)
 	m, err := server.Start(t.Context(), server.Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master",
@@ -136,7 +127,30 @@ func start(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{t, m, one.b, token, end}
+	return &stage{t, m, b, token, end}
+}
+
+// profile returns the browser of this process with a profile for a test. Managers have one host, so tests would share its cookies.
+func profile(t *testing.T) *browser.Browser {
+	t.Helper()
+	one.Lock()
+	defer one.Unlock()
+	if one.b == nil {
+		b, err := browser.Start(context.Background())
+		if errors.Is(err, browser.ErrNone) && os.Getenv("CI") != "true" {
+			t.Skip("there is no Chromium on this machine")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.b = b
+	}
+	b, err := one.b.NewProfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
 }
 
 // open opens the console, signed in by a link.
@@ -263,7 +277,7 @@ func (s *stage) paths() []string {
 		"/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
 		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests", "/ui/access", "/ui/access?tab=accessRights",
-		"/ui/all", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
+		"/ui/all", "/ui/vlans", "/ui/discovery", "/ui/discovery?tab=observations", "/ui/discovery?tab=policies", "/?wall=1", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
 		"/ui/networks/" + network + "/tags", "/ui/zones/" + zone + "/tags", "/ui/zones/" + zone + "?tab=signing",
 		"/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }

@@ -34,6 +34,8 @@ type sourceLab struct {
 	t              *testing.T
 	server, client string
 	dir            string
+	// partner is the namespace of the other server of a pair.
+	partner string
 }
 
 func newSourceLab(t *testing.T, name string) *sourceLab {
@@ -71,6 +73,7 @@ func (l *sourceLab) ip(args ...string) {
 type sourceNetwork struct {
 	prefix        netip.Prefix
 	relay, server netip.Addr
+	partner       netip.Addr // the other server of a pair
 	reserved      []sourceClient
 }
 
@@ -84,7 +87,7 @@ func (l *sourceLab) networks(m *manager) (all []*sourceNetwork) {
 		}
 	}
 	l.get(m, "/networks?limit=1000&fields=id,range", &list)
-	first := map[int]netip.Addr{}
+	first, second := map[int]netip.Addr{}, map[int]netip.Addr{}
 	for _, one := range list.Data {
 		n := &sourceNetwork{prefix: netip.MustParsePrefix(one.Range)}
 		used := l.ranges(m, one.ID)
@@ -123,12 +126,24 @@ func (l *sourceLab) networks(m *manager) (all []*sourceNetwork) {
 			family = 6
 		}
 		n.server = first[family]
-		if !n.server.IsValid() { // dhcpd allows one network at an interface
+		n.partner = second[family]
+		isFirst := !n.server.IsValid()
+		if isFirst { // dhcpd allows one network at an interface
 			n.server = free(n.relay.Prev())
 			first[family] = n.server
-			l.address(l.server, "s0", n.server, n.prefix.Bits())
-		} else {
-			l.ip("-n", l.server, "route", "add", n.prefix.String(), "dev", "s0")
+			if l.partner != "" {
+				n.partner = free(n.server.Prev())
+				second[family] = n.partner
+			}
+		}
+		for namespace, own := range map[string]netip.Addr{l.server: n.server, l.partner: n.partner} {
+			switch {
+			case namespace == "":
+			case isFirst:
+				l.address(namespace, "s0", own, n.prefix.Bits())
+			default:
+				l.ip("-n", namespace, "route", "add", n.prefix.String(), "dev", "s0")
+			}
 		}
 		l.address(l.client, "c0", n.relay, n.prefix.Bits())
 		all = append(all, n)
@@ -291,8 +306,13 @@ func (l *sourceLab) send(n *sourceNetwork, all []*dhcpv4.DHCPv4) (replies map[dh
 		}
 		defer func() { _ = conn.Close() }()
 		for _, m := range all {
-			if _, err := conn.WriteTo(m.ToBytes(), &net.UDPAddr{IP: n.server.AsSlice(), Port: 67}); err != nil {
-				return err
+			for _, server := range []netip.Addr{n.server, n.partner} {
+				if !server.IsValid() {
+					continue
+				}
+				if _, err := conn.WriteTo(m.ToBytes(), &net.UDPAddr{IP: server.AsSlice(), Port: 67}); err != nil {
+					return err
+				}
 			}
 		}
 		buffer := make([]byte, 2000)
@@ -426,6 +446,7 @@ func differences(before, after map[string]map[string]string) (all []string) {
 type sourceManager struct {
 	*authority
 	configuration string
+	point         string
 }
 
 // newSourceManager starts a manager with the configuration main, and an agent.
@@ -433,10 +454,17 @@ func newSourceManager(t *testing.T, l *sourceLab) *sourceManager {
 	t.Helper()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
-	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"), args: []string{"--network-namespace", "dhcp-service=" + l.server}}
 	m.at()
+	return newSourcePoint(t, m, configuration, "dhcp1", "edge", "192.0.2.254", l.server)
+}
+
+// newSourcePoint starts an agent whose DHCP server runs in a namespace, and creates the server.
+func newSourcePoint(t *testing.T, m *manager, configuration, name, point, address, namespace string) *sourceManager {
+	t.Helper()
+	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"),
+		args: []string{"--network-namespace", "dhcp-service=" + namespace}}
 	var created struct{ FleetInstanceID, RegistrationKey string }
-	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
+	if err := json.Unmarshal([]byte(p.fleet("create", "--json", point)), &created); err != nil {
 		t.Fatal(err)
 	}
 	p.start(created.RegistrationKey)
@@ -445,9 +473,10 @@ func newSourceManager(t *testing.T, l *sourceLab) *sourceManager {
 			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
 		}
 	})
-	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_20",`+
-		`"servicePoint":"`+created.FleetInstanceID+`","interfaces":[{"type":"NetworkInterface","name":"dhcp1","managementAddress":"192.0.2.254"}]}`)
-	return &sourceManager{&authority{fleetPoint: p, server: server}, configuration}
+	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
+		`"servicePoint":"`+created.FleetInstanceID+`","interfaces":[{"type":"NetworkInterface","name":"`+name+`","managementAddress":"`+
+		address+`"}]}`)
+	return &sourceManager{&authority{fleetPoint: p, server: server}, configuration, point}
 }
 
 // serves deploys the application and the content of a service.
@@ -457,8 +486,10 @@ func (s *sourceManager) serves(service string) {
 	if err := os.WriteFile(settings, []byte(`{"interfaces":["s0"]}`), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.fleet("deploy", "edge", "dhcp-service", "--configuration", settings)
-	s.becomes("HEALTHY")
+	s.fleet("deploy", s.point, "dhcp-service", "--configuration", settings)
+	if !until(func() bool { return strings.Contains(s.fleet("applications", s.point), "HEALTHY") }) {
+		s.t.Fatalf("the application is not healthy:\n%s", s.process.text())
+	}
 	if state, message := s.deploy("/servers/"+s.server+"/deployments", `{"type":"FullDeployment","service":"`+service+`"}`); state != "COMPLETED" {
 		s.t.Fatalf("the deployment is %s: %s\n%s", state, message, s.process.text())
 	}

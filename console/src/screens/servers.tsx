@@ -169,7 +169,7 @@ const typeNames: { [type: string]: string } = {
 }
 
 function Deploy({ s, close }: { s: Resource; close: () => void }) {
-  const [chosen, setType] = useState<string>(),
+  const [chosen, setChosen] = useState<string>(),
     [service, setService] = useState("DNS"),
     [problem, setProblem] = useState<Problem>()
   // A deployment of the changes requires an earlier full deployment.
@@ -218,7 +218,7 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
             hint={deployed ? undefined : `${s.name} has never been deployed: the first deployment is a full one.`}
           >
             {(id, d) => (
-              <select id={id} aria-describedby={d} value={type} onChange={e => setType(e.currentTarget.value)}>
+              <select id={id} aria-describedby={d} value={type} onChange={e => setChosen(e.currentTarget.value)}>
                 {types.map(one => (
                   <option key={one} value={one} disabled={one === "DifferentialDeployment" && !deployed}>
                     {typeNames[one]}

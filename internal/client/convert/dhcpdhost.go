@@ -216,7 +216,7 @@ func (d *dhcpd) finish(top *dhcpdScope) {
 	}
 	d.updates()
 	if len(d.peers) > 0 {
-		d.leave("failover peers: give the networks a role with both servers (--server and --partner)")
+		d.leave(pairNote)
 	}
 }
 

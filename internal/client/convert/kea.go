@@ -92,7 +92,8 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 	}
 	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
 	k := &kea{Document: d, v6: v6, table: table, spaces: map[string]map[string]subOption{}, inner: map[int]string{},
-		classes: map[string]string{}, required: map[string]bool{}, narrow: map[string]bool{}}
+		classes: map[string]string{}, required: map[string]bool{}, narrow: map[string]bool{}, halves: map[string]bool{}}
+	k.pairs(s)
 	if !v6 {
 		k.inner[vendorCode] = "vendor-encapsulated-options-space"
 	}
@@ -165,13 +166,6 @@ func (k *kea) top(s *keaServer) *settings {
 	}
 	if s.Probation != nil {
 		all.put(setting{k.at, true, "abandon-lease-time", *s.Probation})
-	}
-	for _, hook := range s.Hooks {
-		if strings.Contains(hook.Library, "libdhcp_ha") {
-			k.leave("the hook libdhcp_ha: give the networks a role with both servers (--server and --partner)")
-		} else {
-			k.leave("the hook %s: programs of other servers are not loaded", hook.Library[strings.LastIndexByte(hook.Library, '/')+1:])
-		}
 	}
 	return all
 }

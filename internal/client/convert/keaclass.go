@@ -211,6 +211,8 @@ func (p *keaParser) member() (string, error) {
 		return "known", nil
 	case name == "UNKNOWN":
 		return "not (known)", nil
+	case p.halves[name]:
+		return alwaysTrue, nil
 	case isVendor:
 		return "option vendor-class-identifier = " + strconv.Quote(vendor), nil
 	case !known:

@@ -57,9 +57,7 @@ type keaServer struct {
 		ReplaceName     string `json:"replace-client-name"`
 		GeneratedPrefix string `json:"generated-prefix"`
 	} `json:"dhcp-ddns"`
-	Hooks []struct {
-		Library string `json:"library"`
-	} `json:"hooks-libraries"`
+	Hooks []keaHook `json:"hooks-libraries"`
 }
 
 type keaShared struct {

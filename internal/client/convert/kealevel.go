@@ -29,6 +29,8 @@ type kea struct {
 	lifetimes [3]*int
 	// narrow are the options of subnets, pools and shared networks, which replace those of classes in Kea.
 	narrow map[string]bool
+	// halves are the classes of the clients of one server of a pair.
+	halves map[string]bool
 }
 
 // settings returns the settings of a level as options of Portolan. where names the level.
@@ -136,7 +138,7 @@ func (k *kea) guards(l *keaLevel, put func(string, any)) {
 	var allowed []any
 	for _, name := range names {
 		switch _, known := k.classes[name]; {
-		case name == "ALL":
+		case name == "ALL", k.halves[name]:
 		case k.v6 && name == "KNOWN":
 			put(bootUnknown, false)
 		case name == "KNOWN" || name == "UNKNOWN":

@@ -222,6 +222,9 @@ func (d *Document) HasZoneGroup() bool {
 // Serve gives each network a DHCP role with the interfaces: those of the server and, in a failover pair, of its partner.
 func (d *Document) Serve(interfaces []int64) {
 	d.at = ""
+	if len(interfaces) > 1 {
+		delete(d.notes, pairNote)
+	}
 	for _, p := range d.Networks() {
 		var all []map[string]any
 		for i, id := range interfaces {

@@ -119,9 +119,9 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is the content that the applications of a service point serve.
 type Served struct {
-	// There means that the service point exists. Applications are its applications with content, without those being deleted. An
+	// Exists means that the service point exists. Applications are its applications with content, without those being deleted. An
 	// application that has not reported yet counts only if its program has always served content (checkin.Program.ServesContent).
-	There        bool
+	Exists       bool
 	Applications []ServedApplication
 }
 
@@ -155,7 +155,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 	if err != nil {
 		return is, err
 	}
-	is.There = true
+	is.Exists = true
 	for _, a := range all {
 		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") || !slices.Contains(names, a.Name) {
 			continue

@@ -78,8 +78,8 @@ func (s *Service) wake(h *waiters) {
 	h.waiting, h.others = nil, nil
 }
 
-// Held is a request that is held open for a node of a service point without a goroutine that waits.
-type Held struct {
+// HeldRequest is a request that is held open for a node of a service point without a goroutine that waits.
+type HeldRequest struct {
 	service *Service
 	at      nodeID
 	// what distinguishes the request from other waiting requests of the node.
@@ -89,20 +89,20 @@ type Held struct {
 }
 
 // Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
-func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
+func (s *Service) Hold(shown *x509.Certificate, what string) *HeldRequest {
 	at := nodeIDOf(shown)
-	return &Held{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
+	return &HeldRequest{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
 }
 
 // Arm must be called before the database is checked for news.
-func (h *Held) Arm() { h.changed = h.service.wakeChannel(h.waiters) }
+func (h *HeldRequest) Arm() { h.changed = h.service.wakeChannel(h.waiters) }
 
 // Wait schedules again to be called once, by another goroutine: with last false when there may be news since Look, or with last true at the
 // time until.
 //
 // An earlier request of the same node with the same subject is called with last true, because a client that asks again has dropped its
 // earlier request. If a node has more waiting requests than it can have applications, the oldest is ended in the same way.
-func (h *Held) Wait(until time.Time, again func(last bool)) {
+func (h *HeldRequest) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 }
 
 // Release ends the request.
-func (h *Held) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
+func (h *HeldRequest) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
 
 // Ends reports whether requests are no longer held open, because the manager shuts down.
 func (s *Service) Ends() bool { return s.isClosing() }

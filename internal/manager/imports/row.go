@@ -242,7 +242,7 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 			if !utf8.ValidString(c.text) {
 				return nil, problem.Field("InvalidFileCharacterEncoding", c.column.Name, "is not valid UTF-8: save the file as UTF-8")
 			}
-			if err := row.Put(c.column, c.text); err != nil {
+			if err := row.SetCell(c.column, c.text); err != nil {
 				return nil, problem.BadRequest("InvalidFileDataValue", "%v", err)
 			}
 		}

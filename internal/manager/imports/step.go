@@ -306,7 +306,7 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 	defer func() { j.singly = false }()
 	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
 	for {
-		err = j.api.WithOutside(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
+		err = j.api.RetryWithWork(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
 			do := func(tx *store.Tx) (err error) {
 				outcomes, err = j.applyRows(tx, o, rows, wrong)
 				if err != nil || trial {
@@ -382,7 +382,8 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
 		tx.WriteInBatches()
 	}
-	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
+	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed,
+		Results: o.Results}}
 	if err := p.expect(rows); err != nil {
 		return nil, err
 	}

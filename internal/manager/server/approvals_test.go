@@ -253,6 +253,9 @@ func TestApprovalsCannotBeBypassed(t *testing.T) {
 		}
 		done, reached := 0, map[string]int{}
 		for i, one := range w.all {
+			if !apitest.InSample(i, 3) {
+				continue
+			}
 			headers := []string{"x-portolan-dry-run: true"}
 			if by.header != "" {
 				headers = append(headers, by.header)

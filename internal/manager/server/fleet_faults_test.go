@@ -23,7 +23,7 @@ import (
 // onTables runs statements on the tables of a manager.
 func (m *manager) onTables(statements ...string) {
 	m.T.Helper()
-	if err := m.Store.UpdateIn(m.T.Context(), store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	if err := m.Store.UpdateIn(m.T.Context(), store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		for _, s := range statements {
 			if err := tx.Write(s); err != nil {
 				return err

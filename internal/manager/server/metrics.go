@@ -406,5 +406,5 @@ func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value fl
 		}
 	}
 	give("portolan_service_points_connected", float64(now.Connected))
-	give("portolan_service_points_away", float64(now.Away))
+	give("portolan_service_points_away", float64(now.Disconnected))
 }

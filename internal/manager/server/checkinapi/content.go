@@ -53,7 +53,7 @@ type contentRequest struct {
 	application  string
 	from         string
 	until        time.Time
-	held         *fleet.Held
+	held         *fleet.HeldRequest
 	parked       *middleware.Parked
 }
 
