@@ -36,7 +36,7 @@ const kinds: Record<string, string> = {
   NOT_SEEN: "Assigned, not seen",
   MAC_ADDRESS_DIFFERS: "MAC address differs",
   HOST_NAME_DIFFERS: "Host name differs",
-  UNKNOWN_NETWORK: "In no network",
+  UNKNOWN_NETWORK: "Outside all networks",
 }
 
 const tabs: [string, string][] = [

@@ -132,6 +132,9 @@ type ServedApplication struct {
 	Provides []checkin.Capability
 	// Content is the revision that it serves; empty while it serves none.
 	Content string
+	// Waits is the revision that it serves and waits to replace, if that is known. It may be newer than Content, because reports are written
+	// with pauses.
+	Waits string
 	// Trouble are its error conditions.
 	Trouble []string
 }
@@ -167,7 +170,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 		if !now.ServesContent && !s.programs[a.Name].ServesContent {
 			continue
 		}
-		one := ServedApplication{Name: a.Name, Content: now.Content, Trouble: now.ErrorConditions}
+		one := ServedApplication{Name: a.Name, Content: now.Content, Waits: s.waitsWith(servicePoint, a.ID), Trouble: now.ErrorConditions}
 		if provides := s.programs[a.Name].Provides; provides != nil {
 			one.Provides = provides(now.Engine)
 		}

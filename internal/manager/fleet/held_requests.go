@@ -86,6 +86,9 @@ type HeldRequest struct {
 	what    string
 	waiters *waiters
 	changed <-chan struct{}
+	// Serves is the revision of the content that the application of the request serves; empty if the request does not report it. It must be
+	// set before Wait, and after the certificate was verified.
+	Serves string
 }
 
 // Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
@@ -127,7 +130,7 @@ func (h *HeldRequest) Wait(until time.Time, again func(last bool)) {
 		go one.again(true)
 		return true
 	})
-	one := &waitingHeld{at: h.at, what: h.what, again: again}
+	one := &waitingHeld{at: h.at, what: h.what, serves: h.Serves, again: again}
 	h.waiters.others = append(h.waiters.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -150,10 +153,32 @@ func (s *Service) Ends() bool { return s.isClosing() }
 
 // waitingHeld is a Held that waits.
 type waitingHeld struct {
-	at    nodeID
-	what  string
-	again func(last bool)
-	timer *time.Timer
+	at     nodeID
+	what   string
+	serves string
+	again  func(last bool)
+	timer  *time.Timer
+}
+
+// waitsWith returns the revision of the content of an application whose node waits for newer content at this manager. It is empty if no
+// node waits, or if nodes of the service point wait with different revisions.
+func (s *Service) waitsWith(servicePoint, application string) (revision string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.waitersOf[servicePoint]
+	if h == nil {
+		return ""
+	}
+	for _, one := range h.others {
+		switch {
+		case one.what != application:
+		case one.serves == "" || revision != "" && revision != one.serves:
+			return ""
+		default:
+			revision = one.serves
+		}
+	}
+	return revision
 }
 
 // EndCheckins answers all open check-ins now and holds no more open: the manager shuts down.
@@ -305,7 +330,7 @@ const (
 	batchTimeout   = 30 * time.Second
 )
 
-// enqueueWoken enqueues check-ins to be checked for news. mu is held.
+// enqueueWoken enqueues woken check-ins for a look-up of their changes. mu is held.
 func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.wakeWorkers < maxWakeWorkers && s.wakeWorkers*maxBatch < len(s.woken); s.wakeWorkers++ {

@@ -40,6 +40,9 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnsp
 	is, err := p.fleet.Serves(tx, servicePoint, applicationsOf[service]...)
 	s.Exists, s.Applications = is.Exists, applicationsOf[service]
 	for _, a := range is.Applications {
+		if isEarlier(a.Content, a.Waits) {
+			a.Content = a.Waits
+		}
 		if s.Provides == nil || isEarlier(a.Content, s.Content) {
 			s.Content = a.Content
 		}

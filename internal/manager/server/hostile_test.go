@@ -78,7 +78,7 @@ var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"
 func TestOperationsRequireCredentials(t *testing.T) {
 	apitest.Slow(t)
 	var c clock
-	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m := startOnce(t, func(o *Options) { o.Now = c.now })
 	m.oneOfEach()
 	create := func(g identity.Grant) string {
 		token, err := m.Identity.CreateToken(t.Context(), g)

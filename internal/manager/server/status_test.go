@@ -130,7 +130,7 @@ func TestJournals(t *testing.T) {
 	dir := t.TempDir()
 	access, audit := filepath.Join(dir, "access.log"), filepath.Join(dir, "audit.log")
 	var log bytes.Buffer
-	m := startManager(t, func(o *Options) {
+	m := startOnce(t, func(o *Options) {
 		o.AccessLog, o.AuditLog = access, audit
 		o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "info"
 	})
@@ -191,7 +191,7 @@ func TestJournals(t *testing.T) {
 
 // TestTrustedProxies checks that the client address is that of a trusted proxy's header. Other clients are refused over plain HTTP.
 func TestTrustedProxies(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.TrustProxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
+	m := startOnce(t, func(o *Options) { o.TrustProxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
 	seen := ""
 	h := m.behindProxies(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.RemoteAddr }))
 	for _, c := range []struct {

@@ -113,7 +113,7 @@ type Kind struct {
 
 // ErrBroken reports an application that is unusable after it failed to apply a configuration or content. Its process ends and is started
 // again.
-var ErrBroken = errors.New("the application has to begin anew")
+var ErrBroken = errors.New("the application must be restarted")
 
 // Decode decodes a configuration into a struct. It rejects unknown members, so that every stored member has an effect.
 func Decode(configuration json.RawMessage, into any) error {

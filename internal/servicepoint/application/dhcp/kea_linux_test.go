@@ -60,7 +60,7 @@ func keaConfiguration(t *testing.T, dir string, threads int) string {
 		"interfaces-config": map[string]any{"interfaces": []string{"s0"}, "dhcp-socket-type": "raw"},
 		"lease-database":    map[string]any{"type": "memfile", "persist": true, "name": filepath.Join(dir, "kea.csv"), "lfc-interval": 0},
 		"multi-threading":   map[string]any{"enable-multi-threading": threads > 1, "thread-pool-size": threads, "packet-queue-size": 64},
-		"valid-lifetime":    86400, "cache-threshold": json.RawMessage("0.0"), "client-classes": []any{map[string]any{"name": "pxe",
+		"valid-lifetime":    86400, "client-classes": []any{map[string]any{"name": "pxe",
 			"test": "substring(option[60].hex,0,9) == 'PXEClient'", "boot-file-name": "a.efi"}},
 		"subnet4": []any{map[string]any{"id": 7, "subnet": "10.0.0.0/16", "pools": []any{map[string]any{"pool": "10.0.1.0 - 10.0.200.255"}},
 			"option-data": options, "interface": "s0"},
