@@ -15,8 +15,10 @@ quick: ## for every edit: build, vet, tests without PostgreSQL, other name serve
 	go build ./... && go vet ./...
 	go test -short -vet=off -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
 
+# The packages with the longest tests begin first. Most of them wait, so more packages than processors are tested at a time. Vet is a part of lint.
+LONGEST = ./internal/manager/server ./test ./console ./internal/servicepoint/application/dhcp ./internal/servicepoint/application/nameserver ./internal/engine/store
 test: ## all tests; those with one client on SQLite alone
-	@go build -o bin/slowest ./test/slowest && go test -timeout 20m -json ./... | bin/slowest
+	@go build -o bin/slowest ./test/slowest && go test -p 4 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
@@ -25,7 +27,7 @@ test-all: ## what CI runs: all tests on both databases, and the rest
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/nameserver -run 'AsNamed|AnswersEqual|OddMessages'
-	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Flood|Million|SwapUnderLoad'
+	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad'
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/wire/dhcppair
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/server -run 'ZoneFile'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesMatchBIND'

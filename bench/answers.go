@@ -424,7 +424,7 @@ func (z *answeredZone) loadAll(to application.ContentServer) error {
 		err := z.eachRecord(w.Added)
 		_ = out.CloseWithError(errors.Join(err, w.Close()))
 	}()
-	return to.TakeContent(in)
+	return to.ApplyContent(in)
 }
 
 // change changes one record and the SOA, and returns how long that took.
@@ -462,6 +462,6 @@ func (z *answeredZone) change(to application.ContentServer) (time.Duration, erro
 		return 0, err
 	}
 	start := time.Now()
-	err := to.TakeContent(&stream)
+	err := to.ApplyContent(&stream)
 	return time.Since(start), err
 }

@@ -80,8 +80,8 @@ func (b *bench) importAtOnce() error {
 		return err
 	}
 	done, err := ipam.ImportAddresses(context.Background(), server.NewAPI(s), "", lines, ipam.Import{})
-	if err == nil && done.Made != n {
-		err = fmt.Errorf("the import made %d addresses", done.Made)
+	if err == nil && done.Created != n {
+		err = fmt.Errorf("the import made %d addresses", done.Created)
 	}
 	took := usedCPU() - before
 	b.add(fmt.Sprintf("(n) import of %d addresses at once, CPU", n), took.Round(10*time.Millisecond).String(), goal.String(),

@@ -24,10 +24,12 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// zoneOf prepares a data directory with a zone of n TXT records and returns the zone's ID. It writes the rows by SQL in the same form as
-// the manager.
+// zoneOf prepares a new data directory with a zone of n TXT records and returns the zone's ID. It writes the rows by SQL in the same form
+// as the manager. Each measurement changes its zone, so none shares a directory with another one.
 func (b *bench) zoneOf(n int) (dir, zone string, err error) {
-	dir = filepath.Join(b.dir, fmt.Sprintf("zone-%d", n))
+	if dir, err = os.MkdirTemp(b.dir, fmt.Sprintf("zone-%d-", n)); err != nil {
+		return "", "", err
+	}
 	m, err := spawn("manager", dir, "")
 	if err != nil {
 		return "", "", err

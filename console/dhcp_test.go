@@ -205,7 +205,7 @@ func TestFailoverState(t *testing.T) {
 	}
 	a := s.m.Address
 	s.ok(a.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
-		c := &resource.Change{Tx: tx, API: a, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := &resource.Change{Tx: tx, API: a, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		at, err := tx.Get(ids[0])
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"testing"
-	"time"
 )
 
 // answers reports that two addresses answer pings. The tests ping no host.
@@ -12,14 +11,23 @@ func answers(_ context.Context, a netip.Addr) (bool, error) {
 	return a == netip.MustParseAddr("10.0.0.77") || a == netip.MustParseAddr("10.0.0.78"), nil
 }
 
-// TestDiscovery runs a policy, accepts one of its findings, rejects the other one, and finds the observed addresses.
+// TestDiscovery creates a policy by its form, runs it, accepts one of its findings, rejects the other one, and finds the observed addresses.
 func TestDiscovery(t *testing.T) {
 	s := start(t)
-	network := s.id("networks", "range:'10.0.0.0/24'")
-	s.api("POST", "/api/v2/networks/"+network+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","name":"quay sweep","enabled":true,`+
-		`"discoveryMethod":"PINGSWEEP","startDateTime":"`+time.Now().UTC().Add(time.Hour).Format(time.RFC3339)+`","packetsPerSecond":10000}`)
 	p := s.open()
 	s.ok(p.Go("/ui/discovery?tab=policies"))
+	s.click(p, "New policy")
+	s.choose(p, "Scan", "10.0.0.0/24", "10.0.0.0/24")
+	s.fill(p, "Method", "SNMP")
+	s.fill(p, "SNMP version", "v3")
+	s.ok(p.Text("Encryption passphrase"))
+	s.ok(p.Text("required and missing: seedRouterAddresses"))
+	s.accessible(p, "the form of a policy")
+	s.fill(p, "Method", "PINGSWEEP")
+	s.fill(p, "Name", "quay sweep")
+	s.fill(p, "Packets per second", "10000")
+	s.click(p, "Apply now")
+	s.ok(p.Wait(`!document.querySelector("dialog")`))
 	s.ok(p.Text("quay sweep"))
 	s.accessible(p, "the policies")
 	s.click(p, "Run now")

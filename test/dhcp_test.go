@@ -61,11 +61,19 @@ func (c dhcpClient) ask(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhc
 func (c dhcpClient) lease() *dhcpv4.DHCPv4 {
 	c.t.Helper()
 	offer := c.ask(dhcpv4.MessageTypeDiscover)
+	for tries := 1; offer == nil && tries < 5; tries++ { // a busy server answers late
+		offer = c.ask(dhcpv4.MessageTypeDiscover)
+	}
 	if offer == nil || offer.MessageType() != dhcpv4.MessageTypeOffer {
 		return nil
 	}
-	return c.ask(dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.YourIPAddr)),
-		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(offer.ServerIdentifier())))
+	for tries := 1; ; tries++ {
+		reply := c.ask(dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.YourIPAddr)),
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(offer.ServerIdentifier())))
+		if reply != nil || tries == 5 {
+			return reply
+		}
+	}
 }
 
 // page reads a list, and returns its text if it contains all parts, or waits for that.

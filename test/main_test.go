@@ -57,14 +57,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sideBySide runs twice as many tests in parallel as there are processors, unless -parallel is given. The tests mostly wait.
+// sideBySide runs three times as many tests in parallel as there are processors, unless -parallel is given. The tests mostly wait.
 func sideBySide() error {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if given {
 		return nil
 	}
-	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	return flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
 }
 
 // process is a running program. Its output is written to a file.
@@ -113,7 +113,7 @@ func (p *process) text() string {
 }
 
 // patience is the timeout of conditions.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // until waits for a condition and reports whether it became true.
 func until(condition func() bool) bool {

@@ -146,7 +146,10 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreNumbered checks that each row of docs/decisions.md has a unique number and a date.
+// secondSentence matches the end of a sentence that another sentence follows in the same cell.
+var secondSentence = regexp.MustCompile("[.?!][\"`)]* +(?:[^\\s\\d(a-z]|`[a-z])")
+
+// TestDecisionsAreNumbered checks that each row of docs/decisions.md has a unique number, a date, and one sentence in each cell.
 func TestDecisionsAreNumbered(t *testing.T) {
 	page, err := os.ReadFile("../docs/decisions.md")
 	if err != nil {
@@ -163,6 +166,11 @@ func TestDecisionsAreNumbered(t *testing.T) {
 			continue
 		}
 		numbers[found[1]] = true
+		for i, cell := range strings.Split(strings.Trim(line, "| "), " | ") {
+			if secondSentence.MatchString(cell) {
+				t.Errorf("D%s: cell %d has more than one sentence: %.100s", found[1], i+1, cell)
+			}
+		}
 	}
 	if len(numbers) < 300 {
 		t.Errorf("there are %d decisions", len(numbers))

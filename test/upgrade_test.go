@@ -3,6 +3,8 @@ package test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,19 +36,26 @@ func unpack(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestUpgrades migrates a database of every released schema. Its data is complete, its tokens are valid, and it accepts changes.
+// TestUpgrades migrates a database of every released schema. Its data is complete, its tokens are valid, and it accepts changes. Outside of
+// CI, PostgreSQL and the backups have the oldest and the newest released schema: the oldest passes all migrations.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	schemas, err := filepath.Glob("testdata/schema/*")
-	if err != nil || len(schemas) != server.Layout().Version()-1 {
-		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), server.Layout().Version()-1, err)
+	older := server.Layout().Version() - 1
+	if err != nil || len(schemas) != older && len(schemas) != older+1 { // the one that a migration needs may be kept before the migration
+		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), older, err)
 	}
+	complete := os.Getenv("PORTOLAN_TEST_ALL") != ""
 	for _, dir := range schemas {
+		oldestOrNewest := slices.Contains([]string{"1", strconv.Itoa(len(schemas))}, filepath.Base(dir))
 		for name, upgrade := range map[string]func(t *testing.T, dir string){
 			"SQLite": upgradeFile, "PostgreSQL": upgradePostgres,
 			"backup to SQLite":     func(t *testing.T, dir string) { restored(t, dir, "--data", filepath.Join(t.TempDir(), "data")) },
 			"backup to PostgreSQL": func(t *testing.T, dir string) { restored(t, dir, "--database", pgtest.URL(t)) },
 		} {
+			if name != "SQLite" && !complete && !oldestOrNewest {
+				continue
+			}
 			t.Run(filepath.Base(dir)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				upgrade(t, dir)

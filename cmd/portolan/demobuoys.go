@@ -67,7 +67,7 @@ func startBuoys(ctx context.Context, s *session, m *server.Manager) (rollOut fun
 		plan := fleet.NewPlan()
 		plan.Version, plan.Description = demoVersion(), "One buoy at a time"
 		plan.Filter, plan.Waves = fleet.Filter{Labels: map[string]string{demoLabel: demoSea}}, []fleet.Amount{{N: demoFirstWave}}
-		plan.MostAway, plan.GiveUpSeconds = fleet.Amount{N: 1}, int(demoPatience.Seconds())
+		plan.MaxUnavailable, plan.GiveUpSeconds = fleet.Amount{N: 1}, int(demoPatience.Seconds())
 		_, err = m.Fleet.StartRollout(ctx, plan)
 		return err
 	}, run

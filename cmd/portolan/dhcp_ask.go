@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )
@@ -86,10 +88,11 @@ func (c *dhcpAskCommand) Run(s *session) error {
 	if c.JSON {
 		err = json.NewEncoder(s.stdout).Encode(answer)
 	} else {
-		_, err = fmt.Fprintf(s.stdout, "%s %s %s\n%s", answer.Reply, answer.MACAddress, answer.Address, last.Options.Summary(nil))
+		_, err = fmt.Fprintf(s.stdout, "%s %s %s\n%s", answer.Reply, answer.MACAddress, answer.Address,
+			visible(last.Options.Summary(nil)))
 	}
 	if err == nil && last.MessageType() == dhcpv4.MessageTypeNak {
-		err = fmt.Errorf("the server refuses the address: %s", answer.Message)
+		err = fmt.Errorf("the server refuses the address: %s", visible(answer.Message))
 	}
 	return err
 }
@@ -99,6 +102,35 @@ type dhcpAsker struct {
 	conn   *net.UDPConn
 	mac    net.HardwareAddr
 	always []dhcpv4.Modifier
+}
+
+// maxHostName is the maximum length of a host name in octets.
+const maxHostName = 255
+
+// check returns the fault of the arguments beside the MAC address and the network.
+func (c *dhcpAskCommand) check(server netip.AddrPort) error {
+	a := server.Addr()
+	switch {
+	case a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || server.Port() == 0:
+		return fmt.Errorf("%q is not the address of one server", c.Server)
+	case len(c.HostName) > maxHostName:
+		return fmt.Errorf("--host-name: at most %d octets", maxHostName)
+	case strings.ContainsFunc(c.HostName, unicode.IsControl):
+		return errors.New("--host-name: control characters are not allowed")
+	case c.Offer && c.Release:
+		return errors.New("--release: with --offer there is no lease to release")
+	}
+	return nil
+}
+
+// visible returns a text of a server without the control characters, which could change the terminal.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // asker opens the connection to the server.
@@ -111,6 +143,9 @@ func (c *dhcpAskCommand) asker() (*dhcpAsker, error) {
 	if err != nil || !server.Addr().Is4() {
 		return nil, fmt.Errorf("%q is not an IPv4 address with or without a port", c.Server)
 	}
+	if err := c.check(server); err != nil {
+		return nil, err
+	}
 	a := &dhcpAsker{}
 	if c.MACAddress == "" {
 		a.mac = make(net.HardwareAddr, 6)
@@ -118,6 +153,8 @@ func (c *dhcpAskCommand) asker() (*dhcpAsker, error) {
 		a.mac[0] = a.mac[0]&^1 | 2
 	} else if a.mac, err = net.ParseMAC(c.MACAddress); err != nil || len(a.mac) != 6 {
 		return nil, fmt.Errorf("%q is not a MAC address of six octets", c.MACAddress)
+	} else if a.mac[0]&1 != 0 || bytes.Equal(a.mac, make([]byte, 6)) {
+		return nil, fmt.Errorf("%q is a group or empty address: servers do not answer such clients", c.MACAddress)
 	}
 	if a.conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(server)); err != nil {
 		return nil, err
@@ -126,9 +163,9 @@ func (c *dhcpAskCommand) asker() (*dhcpAsker, error) {
 	relay, options := local, []dhcpv4.Option{dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(relaySourcePort), nil)}
 	if c.Network != "" {
 		network, err := netip.ParsePrefix(c.Network)
-		if err != nil || !network.Addr().Is4() {
+		if err != nil || !network.Addr().Is4() || network.Bits() < 8 || network.Bits() > 30 {
 			_ = a.conn.Close() // nothing was sent
-			return nil, fmt.Errorf("--network: %q is not an IPv4 network", c.Network)
+			return nil, fmt.Errorf("--network: %q is not an IPv4 network with a length of 8 to 30", c.Network)
 		}
 		first := network.Masked().Addr()
 		options = append(options, dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(linkSelection), first.AsSlice()))

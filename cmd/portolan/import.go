@@ -160,7 +160,7 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
 	}
-	for _, one := range done.Kept {
+	for _, one := range done.KeptGateways {
 		fmt.Fprintln(s.stderr, "kept:", one)
 	}
 	for _, one := range slices.Concat(skipped, done.Skipped) {
@@ -186,8 +186,8 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	if done.Partial {
 		did += ", of a part of the file"
 	}
-	fmt.Fprintf(s.stdout, "%s: %s created, %d changed, %d unchanged, %d deleted, %s skipped\n", did, plural.Count(done.Made, what),
-		done.Changed, done.There, done.Deleted, plural.Count(len(skipped)+len(done.Skipped), "row"))
+	fmt.Fprintf(s.stdout, "%s: %s created, %d changed, %d unchanged, %d deleted, %s skipped\n", did, plural.Count(done.Created, what),
+		done.Changed, done.Existing, done.Deleted, plural.Count(len(skipped)+len(done.Skipped), "row"))
 }
 
 type importNetworks struct{ lineFlags }
@@ -227,7 +227,7 @@ func (c *exportZone) Run(s *session) error {
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
 			if err == nil {
-				zone, err = dnspublish.AsServed(tx, api, row)
+				zone, err = dnspublish.ServedZone(tx, api, row)
 			}
 			return err
 		}); err != nil {

@@ -45,7 +45,7 @@ func (c *importBind) Run(s *session) error {
 	if c.Strict && len(settings.Skipped) > 0 {
 		return fmt.Errorf("nothing was imported: %d statements would be skipped", len(settings.Skipped))
 	}
-	known := slices.Concat(settings.Zones, settings.Others)
+	known := slices.Concat(settings.Zones, settings.OtherZones)
 	zones := slices.DeleteFunc(settings.Zones, func(z convert.NamedZone) bool {
 		reverse := isReverse(z.Name) && !c.Reverse
 		if reverse {

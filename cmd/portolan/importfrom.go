@@ -43,7 +43,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		return usageError{errors.New("--prune requires --tag: it deletes resources that have the tag and are not in the source")}
 	}
 	var m *cli.Manager
-	var known, networks convert.Known
+	var known, networks convert.Existing
 	var shared string
 	a := client.Apply{Tag: f.Tag, Prune: f.Prune, Skip: !f.Strict}
 	var err error
@@ -63,7 +63,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		if shared, err = sharedNetworkGroup(s.ctx, m, d); err != nil {
 			return err
 		}
-		d.Within(networks)
+		d.SkipOutside(networks)
 		a.Into, f.Configuration = parentOrDefault(m, ""), m.Configuration
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
@@ -85,7 +85,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		if err != nil {
 			return err
 		}
-		d.WithinZones(zones)
+		d.RemoveDerivedZones(zones)
 	}
 	var rows []string
 	a.Prune = f.Prune && d.CountWrong() == 0
@@ -235,12 +235,12 @@ func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err erro
 }
 
 // rangesOf returns the ranges of all blocks or networks of the selected configuration, networks with their gateways.
-func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all convert.Known, err error) {
+func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all convert.Existing, err error) {
 	fields := "id,range"
 	if collection == "networks" {
 		fields += ",gateway"
 	}
-	all = convert.Known{}
+	all = convert.Existing{}
 	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: fields,
 		Filter: m.ScopeFilters(m.API.Collection(collection), nil)},
 		func(raw json.RawMessage) error {

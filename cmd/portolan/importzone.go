@@ -42,7 +42,7 @@ type zoneFlags struct {
 // importOptions returns the options for importing a zone. end ends the progress bar.
 func (f *zoneFlags) importOptions(s *session, z *zoneText) (options ipam.Import, end func()) {
 	options, end = f.importFlags.importOptions(s, len(z.records))
-	options.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
+	options.SourceRow = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
 	if options.Strict, options.Prune = f.Strict, f.Prune; f.Strict {
 		options.InSteps = false // all or nothing
 	}
@@ -90,7 +90,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	}
 	signed := map[string]int{}
 	t.records = slices.DeleteFunc(slices.Clone(z.Records), func(one rr.RR) bool {
-		from := dns.FromSigning(one.Header().Rrtype)
+		from := dns.IsSigningType(one.Header().Rrtype)
 		if from {
 			signed[rr.Type(one.Header().Rrtype).String()]++
 		}
@@ -217,8 +217,9 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 		why.add(parts[len(parts)-1])
 	}
 	why.print(s)
-	counts := fmt.Sprintf("%s created, %d unchanged, %s changed, %s deleted, %s skipped", plural.Count(done.Made, "resource"), done.There,
-		plural.Count(done.Changed, "name"), plural.Count(done.Deleted, "name"), plural.Count(len(done.Skipped)+len(z.faults), "record"))
+	counts := fmt.Sprintf("%s created, %d unchanged, %s changed, %s deleted, %s skipped", plural.Count(done.Created, "resource"),
+		done.Existing, plural.Count(done.Changed, "name"), plural.Count(done.Deleted, "name"),
+		plural.Count(len(done.Skipped)+len(z.faults), "record"))
 	did := "imported"
 	if tried {
 		did = "only tried:"

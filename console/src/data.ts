@@ -216,6 +216,11 @@ export function useEvery(ms: number, fn: () => void) {
   }, [ms, fn])
 }
 
+/** Reports whether a deployment or another operation has not ended. */
+export function inProgress(state: unknown): boolean {
+  return ["PENDING", "QUEUED", "RUNNING"].includes(String(state))
+}
+
 /** Polls while the page is visible. The change feed does not report states of the fleet. */
 export function usePolled<T>(
   key: string,

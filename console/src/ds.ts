@@ -18,7 +18,7 @@ export function compareDS(wanted: string[], found: string[]): { state: "OK" | "W
       ? { state: "OK", says: "The parent zone has the DS record. Validators trust this zone." }
       : {
           state: "WARNING",
-          says: "The parent zone has the DS record, and others of keys that this zone does not use. Remove those.",
+          says: "The parent zone has the DS record, and DS records of keys that this zone does not use. Remove the unused ones.",
         }
   if (there.length === 0)
     return {

@@ -98,7 +98,7 @@ export function denied(page: string, a: UserAccess | undefined, readOnly: boolea
       ? "Changes require the history privilege."
       : page === "events"
         ? "Events require access rights to everything, or an administrative access right for events."
-        : "No access right of yours or of your groups covers this page."
+        : "Neither you nor your groups have an access right for this page."
   if (changing[page]?.every(n => !of(n)?.changeable)) return "None of your access rights allows changes."
   return undefined
 }

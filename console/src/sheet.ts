@@ -66,7 +66,12 @@ export interface Sheet {
 export async function importSheet(head: string[], data: string[][], options: SheetOptions): Promise<Sheet> {
   const file = new Blob([csvOf(head, data)], { type: "text/csv" })
   const { result, log } = await importFile(file, "pasted.csv", { contentType: "text/csv", ...options })
-  return { result, faults: faultsOfLog(log), log }
+  // The log counts the lines of the file; users see the numbers of rows.
+  const faults = faultsOfLog(log).map(f => ({
+    ...f,
+    says: f.says.replace(/\bline (\d+)\b/g, (_, line) => "row " + (Number(line) - 1)),
+  }))
+  return { result, faults, log }
 }
 
 /** Imports a file, or tries it, and returns the import with its log. */

@@ -1660,6 +1660,8 @@ export type IPv4ReconciliationPolicy = {
   frequency: string | null
   lastDateTime: string | null
   mismatchAcceptanceAge: string | null
+  neighborBoundaries: any[] | null
+  neighborLimit: number
   networkBoundaries: any[] | null
   nextDateTime: string | null
   notSeenDays: number
@@ -1675,6 +1677,7 @@ export type IPv4ReconciliationPolicy = {
   unknownAcceptanceAge: string | null
   userDefinedFields: any
   view: Ref | null
+  vlanTablesEnabled: boolean
 }
 
 /** IPv4ReservedRangeTemplateItem is a range of reserved addresses. */
@@ -1909,6 +1912,8 @@ export type IPv6ReconciliationPolicy = {
   enabled: boolean
   frequency: string | null
   lastDateTime: string | null
+  neighborBoundaries: any[] | null
+  neighborLimit: number
   nextDateTime: string | null
   notSeenDays: number
   packetsPerSecond: number
@@ -1918,6 +1923,7 @@ export type IPv6ReconciliationPolicy = {
   startDateTime: string
   trunkDefaultVlan: number
   userDefinedFields: any
+  vlanTablesEnabled: boolean
 }
 
 /** ImportLog is the log of an import: messages about its rows. */

@@ -106,7 +106,7 @@ export function Assign({
       hardware.length && hardware.length !== count
         ? `${counted(hardware.length, "MAC addresses")} for ${counted(count, "addresses")}.`
         : undefined,
-    zone: zone && !name.trim() ? "Enter a name: the host records have it." : undefined,
+    zone: zone && !name.trim() ? "Enter a name for the host records." : undefined,
   }
   const ready = list.length === count && !names.fault && !Object.values(faults).some(Boolean)
   const changes = ready
@@ -158,7 +158,7 @@ export function Assign({
           <div class="fields">
             <Field
               label="Names"
-              hint="A name, or a pattern: rack7-srv-[01-40] gives 40 names from 01 on, and ## a running number of two digits."
+              hint="A name or a pattern: rack7-srv-[01-40] for 40 names, ## for a running number of two digits."
               wrong={names.fault}
             >
               {(id, d) => (
@@ -200,7 +200,7 @@ export function Assign({
             </Field>
             <Field
               label="First address"
-              hint="Consecutive addresses from here on. Empty: the next free addresses, also in several gaps."
+              hint="The first of consecutive addresses. Empty: the next free addresses, also in several gaps."
               wrong={faults.first ?? (problem?.fields?.some(f => f.endsWith("address")) ? problem.message : undefined)}
             >
               {(id, d) => (

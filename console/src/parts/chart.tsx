@@ -241,7 +241,7 @@ export function Figures({ object, metrics }: { object: string; metrics?: string[
         <Loading what="figures" />
       ) : !data.metrics.length ? (
         <p class="muted">
-          No figures in this period yet. They are measured every minute, and those of networks every five minutes.
+          No figures in this period yet. They are measured every minute, and for networks every five minutes.
         </p>
       ) : (
         data.metrics.map(m => <Chart key={m.name} metric={m} step={data.step} from={data.from} to={data.to} />)

@@ -107,7 +107,7 @@ export function AskServer({
         <input
           type="text"
           class="mono"
-          aria-label="Name to ask for"
+          aria-label="Name to look up"
           placeholder="www.example.net"
           spellcheck={false}
           value={name}

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
+import { problemOf } from "../data"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
 import { Field } from "./basics"
@@ -469,7 +470,10 @@ async function found(
     collections.map(c =>
       get<Page>(c + query({ filter: `name:contains(${literal(text)})`, limit: 8 }), { signal, quiet: true }).then(
         p => p.data,
-        () => [] as Resource[],
+        e => {
+          if (problemOf(e).status === 403) return [] as Resource[]
+          throw e
+        },
       ),
     ),
   )
@@ -484,6 +488,9 @@ async function found(
     .filter(r => types.includes(r.type))
     .slice(0, 8)
 }
+
+/** The time before a failed search is repeated, in milliseconds. */
+const retryDelay = 1000
 
 /** An input for a resource, found by search. With named, the text itself is accepted as that member. */
 export function RefInput({
@@ -507,7 +514,8 @@ export function RefInput({
     [hits, setHits] = useState<Resource[]>([]),
     [chosen, setChosen] = useState(0),
     [nothing, setNothing] = useState(""),
-    [hitsOf, setHitsOf] = useState("")
+    [hitsOf, setHitsOf] = useState(""),
+    [turn, setTurn] = useState(0) // a failed search is repeated
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const text = q?.trim(),
@@ -526,10 +534,12 @@ export function RefInput({
           if (!list.length && !named) setNothing(text)
         }
       },
-      () => {},
+      () => {
+        if (!abort.signal.aborted) setTimeout(() => abort.signal.aborted || setTurn(n => n + 1), retryDelay)
+      },
     )
     return () => abort.abort()
-  }, [q, !schema])
+  }, [q, !schema, turn])
   const take = (r: Resource | undefined) => {
     if (r) {
       set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName })

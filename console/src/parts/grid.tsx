@@ -73,8 +73,9 @@ export interface Selectable<T> {
   range: (from: number, to: number) => void
 }
 
-/** The height of a row in pixels. Keep it equal to the one in styles.css. */
-export const rowHeight = 32
+/** The heights of a row in pixels: on wide pages, and on narrow ones, where a cell has two lines. Keep them equal to those in styles.css. */
+const wideRow = 32
+const narrowRow = 44
 const beyond = 12
 
 /** The maximum height that browsers draw, in pixels (Firefox: 17 million). */
@@ -104,6 +105,7 @@ export function Grid<T>(p: Props<T>) {
   const [view, setView] = useState({ top: 0, height: 600 })
   const [chosen, setChosen] = useState(0)
   const narrow = useNarrow(),
+    rowHeight = narrow ? narrowRow : wideRow,
     many = p.select,
     anchor = useRef<number | null>(null),
     shift = useRef(false)

@@ -252,8 +252,8 @@ function SetOption({
   close: () => void
   done: () => void
 }) {
-  const [id, setID] = useState(chosen?.id ?? 0),
-    definition = definitions.find(d => d.id === id),
+  const [chosenID, setChosenID] = useState(chosen?.id ?? 0),
+    definition = definitions.find(d => d.id === chosenID),
     format = definition?.valueFormat,
     kind = kindOf(format)
   const [text, setText] = useState(textOf(option?.value, kindOf(chosen?.valueFormat)))
@@ -291,9 +291,9 @@ function SetOption({
                 <select
                   id={field}
                   aria-describedby={d}
-                  value={id || ""}
+                  value={chosenID || ""}
                   onChange={e => {
-                    setID(Number(e.currentTarget.value))
+                    setChosenID(Number(e.currentTarget.value))
                     setText("")
                   }}
                 >

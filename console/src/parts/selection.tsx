@@ -55,7 +55,7 @@ export function useSelection(rows: Rows<Resource>): Selection {
     clear,
     all: () => {
       if ((rows.total ?? 0) > maxSelected)
-        toast(`Only the first ${number(maxSelected)} rows are selected: a change applies to at most as many.`, {
+        toast(`Only the first ${number(maxSelected)} rows are selected, the maximum for one change.`, {
           bad: true,
         })
       void read(0, rows.total ?? 0)
@@ -267,7 +267,7 @@ function EditAll({ list, close, done }: { list: Resource[]; close: () => void; d
                 </button>
               </div>
             ))}
-            <Field label="Set a field" hint="The field gets the same value in each of the resources.">
+            <Field label="Set a field" hint="Sets the same value in all selected resources.">
               {(id, d) => (
                 <select
                   id={id}
@@ -465,7 +465,7 @@ function MoveAll({
         <>
           <p class="muted">{some(ordered)}</p>
           {names ? (
-            <Field label="New zone" hint="Each keeps the first label of its name.">
+            <Field label="New zone" hint="Each name keeps its first label.">
               {(id, d) => (
                 <RefInput attributes={{ id, "aria-describedby": d }} value={zone} types={["Zone"]} set={setZone} />
               )}

@@ -15,7 +15,7 @@ const tabs: [key: string, label: string][] = [
   ["groups", "Groups"],
   ["accessRights", "Access rights"],
   ["fleetRights", "Fleet rights"],
-  ["check", "What may a user do?"],
+  ["check", "Access of a user"],
 ]
 
 export function UsersAndRights() {

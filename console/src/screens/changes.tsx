@@ -268,10 +268,10 @@ export function History({ path: own, filtered }: { path: string; filtered?: bool
               title: "Change",
               width: "minmax(14rem,3fr)",
               cell: r => (
-                <>
+                <span class="cut">
                   <a href={"/ui/transactions/" + r.id}>{r.description}</a>
                   <span class="muted small narrow-only"> {r.principal ?? "the manager"}</span>
-                </>
+                </span>
               ),
             },
             {

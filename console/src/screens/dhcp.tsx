@@ -35,7 +35,7 @@ export function DHCP() {
           ["", "Ranges"],
           ["reservations", "Reservations"],
           ["leases", "Leases"],
-          ["history", "Who had it"],
+          ["history", "Lease history"],
           ["refused", "Refused clients"],
           ["marks", "Utilization thresholds"],
           ["clientClasses", "Client classes"],

@@ -19,10 +19,12 @@ import {
   When,
 } from "../parts/basics"
 import { Grid } from "../parts/grid"
+import { NewPolicy } from "../parts/policy"
 import { Preview } from "../parts/preview"
 import { selectable, SelectionRegion, useSelection } from "../parts/selection"
 import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
+import { useMay } from "../rights"
 import { configuration } from "../session"
 import { parseAddress } from "../space"
 
@@ -34,7 +36,7 @@ const kinds: Record<string, string> = {
   NOT_SEEN: "Assigned, not seen",
   MAC_ADDRESS_DIFFERS: "MAC address differs",
   HOST_NAME_DIFFERS: "Host name differs",
-  UNKNOWN_NETWORK: "In no network",
+  UNKNOWN_NETWORK: "Outside all networks",
 }
 
 const tabs: [string, string][] = [
@@ -357,40 +359,56 @@ function Policies({ c }: { c: number }) {
   const rows = useRows<Resource>("reconciliationPolicies", { filter: `configuration.id:${c}` }, [
     "reconciliationPolicies",
   ])
+  const may = useMay("configurations/" + c),
+    [creating, setCreating] = useState(false)
   useEvery(interval, rows.reload)
   if (rows.problem) return <Trouble problem={rows.problem} retry={rows.reload} />
   if (rows.total === undefined) return <Loading what="the policies" />
   return (
-    <Grid
-      label="Policies"
-      count={rows.total}
-      at={rows.at}
-      id={r => r.id}
-      open={r => go("/ui/reconciliationPolicies/" + r.id)}
-      empty={
-        <Empty title="No policies yet.">
-          Create a reconciliation policy from a network, a block or a configuration: More, Reconciliation policies.
-        </Empty>
-      }
-      columns={[
-        {
-          key: "name",
-          title: "Policy",
-          width: "minmax(9rem,1.5fr)",
-          cell: r => <a href={"/ui/reconciliationPolicies/" + r.id}>{r.name || "Policy " + r.id}</a>,
-        },
-        { key: "method", title: "Method", width: "9rem", minor: true, cell: r => choice(r.discoveryMethod) },
-        { key: "enabled", title: "Enabled", width: "5rem", minor: true, cell: r => (r.enabled ? "Yes" : "No") },
-        { key: "next", title: "Next run", width: "8.5rem", minor: true, cell: r => <When at={r.nextDateTime} /> },
-        {
-          key: "last",
-          title: "Last run",
-          width: "minmax(12rem,2fr)",
-          narrow: "minmax(0,1fr)",
-          cell: r => <LastRun policy={r} />,
-        },
-      ]}
-    />
+    <>
+      <div class="tools">
+        <span class="muted">{counted(rows.total, "policies")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+        {may.add && (
+          <Button icon="plus" primary onClick={() => setCreating(true)}>
+            New policy
+          </Button>
+        )}
+      </div>
+      <Grid
+        label="Policies"
+        count={rows.total}
+        at={rows.at}
+        id={r => r.id}
+        open={r => go("/ui/reconciliationPolicies/" + r.id)}
+        empty={
+          <Empty title="No policies yet.">
+            A policy scans a network, a block or a configuration. Only a manager that was started with --sweep runs
+            policies.
+          </Empty>
+        }
+        columns={[
+          {
+            key: "name",
+            title: "Policy",
+            width: "minmax(9rem,1.5fr)",
+            cell: r => <a href={"/ui/reconciliationPolicies/" + r.id}>{r.name || "Policy " + r.id}</a>,
+          },
+          { key: "method", title: "Method", width: "9rem", minor: true, cell: r => choice(r.discoveryMethod) },
+          { key: "enabled", title: "Enabled", width: "5rem", minor: true, cell: r => (r.enabled ? "Yes" : "No") },
+          { key: "next", title: "Next run", width: "8.5rem", minor: true, cell: r => <When at={r.nextDateTime} /> },
+          {
+            key: "last",
+            title: "Last run",
+            width: "minmax(12rem,2fr)",
+            narrow: "minmax(0,1fr)",
+            cell: r => <LastRun policy={r} />,
+          },
+        ]}
+      />
+      {creating && <NewPolicy close={() => setCreating(false)} done={rows.reload} />}
+    </>
   )
 }
 

@@ -120,24 +120,33 @@ export function Fleet() {
                     </a>
                   ),
                 },
-                { key: "state", title: "State", width: "13rem", narrow: "8rem", cell: p => <State of={stateOf(p)} /> },
-                { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
+                {
+                  key: "state",
+                  title: "State",
+                  width: "13rem",
+                  narrow: "10.6rem",
+                  cell: p => <State of={stateOf(p)} />,
+                },
+                {
+                  key: "seen",
+                  title: "Last seen",
+                  width: "8rem",
+                  narrow: "4.4rem",
+                  cell: p => <When at={p.lastSeen} />,
+                },
                 {
                   key: "version",
                   title: "Version",
-                  width: "9rem",
+                  width: "minmax(13rem,1.4fr)",
                   minor: true,
-                  cell: p => (
-                    <span>
-                      {p.version}
-                      {p.updateStatus !== "OK" && (
-                        <>
-                          {" "}
-                          <State of={p.updateStatus} />
-                        </>
-                      )}
-                    </span>
-                  ),
+                  cell: p =>
+                    p.updateStatus === "OK" ? (
+                      <span title={p.version ?? undefined}>{p.version}</span>
+                    ) : (
+                      <span class="cut" title={p.version ?? undefined}>
+                        <State of={p.updateStatus} /> {p.version}
+                      </span>
+                    ),
                 },
                 {
                   key: "applications",

@@ -1,10 +1,23 @@
 // Generic pages for every collection and resource of the API, built from the schema.
 import { useState } from "preact/hooks"
 import { get, type Resource } from "../api"
-import { useData, useResource, useRows } from "../data"
+import { inProgress, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import {
+  Button,
+  choice,
+  counted,
+  Empty,
+  Field,
+  Head,
+  Loading,
+  number,
+  State,
+  Tabs,
+  Trouble,
+  When,
+} from "../parts/basics"
 import { AccessOf } from "../parts/access"
 import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
@@ -15,6 +28,7 @@ import { Grid, type Column } from "../parts/grid"
 import { defaultPolicy } from "../parts/dnssec"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
+import { NewPolicy } from "../parts/policy"
 import { Preview, shown } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
@@ -133,12 +147,38 @@ export function Value({ field, value, r }: { field: FieldSchema; value: any; r: 
         <span>{shown(value)}</span>
       )
     case "object":
-      return value.id && value.type ? <To r={value} /> : <code>{JSON.stringify(value)}</code>
+      return value.id && value.type ? <To r={value} /> : <Members of={value} />
   }
   if (field.e) return <State of={value} />
   if (["range", "address", "absoluteName"].includes(field.n))
     return <span class="mono">{r.id && field.n !== "absoluteName" ? <a href={hrefOf(r)}>{value}</a> : value}</span>
   return <span>{String(value)}</span>
+}
+
+/** The members of an object that have a value, with their names. */
+function Members({ of }: { of: Record<string, unknown> }) {
+  const list = Object.entries(of).filter(([name, v]) => v !== null && v !== undefined && name !== "_links")
+  return (
+    <span>
+      {list.map(([name, v], i) => (
+        <span key={name}>
+          {i ? ", " : ""}
+          <span class="muted">
+            {/^[A-Z]/.test(name) ? choice(name) : fieldName(name).replace(/^[A-Z](?![A-Z])/, c => c.toLowerCase())}
+          </span>{" "}
+          {typeof v === "object" && !Array.isArray(v) ? (
+            <>
+              (<Members of={v as Record<string, unknown>} />)
+            </>
+          ) : typeof v === "number" ? (
+            number(v)
+          ) : (
+            shown(v)
+          )}
+        </span>
+      ))}
+    </span>
+  )
 }
 
 /** Returns the columns for these types: the name first, then the most informative fields. */
@@ -154,6 +194,7 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
         title: fieldName(n),
         width,
         minor,
+        narrow: f.e ? "6.4rem" : undefined,
         number: f.k === "number" && n !== "id",
         cell: r => <Value field={f} value={r[n]} r={r} />,
       })
@@ -248,6 +289,7 @@ export function Table({
     below = path.includes("/"),
     may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
   const grants = collection === "accessRights" && mayGrant()
+  const policies = path !== collection && collection === "reconciliationPolicies" && can
   const makes = can && !grants && (below ? may.add : session.value?.administrator || !people.test(path)),
     above = !below && !can && schema ? parentsOf(schema, collection) : []
   if (!schema) return <Loading what="the schema" />
@@ -370,7 +412,8 @@ export function Table({
         </Preview>
       )}
       {creating && grants && <GrantHere path={path} close={() => setCreating(false)} done={rows.reload} />}
-      {creating && can && !grants && (
+      {creating && policies && <PolicyHere path={path} close={() => setCreating(false)} done={rows.reload} />}
+      {creating && can && !grants && !policies && (
         <Create
           path={path}
           makes={c}
@@ -393,6 +436,12 @@ function GrantHere({ path, close, done }: { path: string; close: () => void; don
   if (above && !data) return null
   const subject = data && ["User", "UserGroup"].includes(data.type) ? data : undefined
   return <Grant subject={subject} on={subject ? undefined : data} close={close} done={done} />
+}
+
+/** A new reconciliation policy of the resource that the path names. */
+function PolicyHere({ path, close, done }: { path: string; close: () => void; done: () => void }) {
+  const { data } = useResource(path.split("/").slice(0, 2).join("/"))
+  return data ? <NewPolicy on={data} close={close} done={done} /> : null
 }
 
 /** Links an existing resource to the parent resource. */
@@ -569,6 +618,9 @@ const withFigures = ["servers", "blocks", "ranges"]
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
+  useEvery(1000, () => {
+    if (collection !== "workflowRequests" && inProgress(r?.state)) reload() // the change feed does not report the progress of operations
+  })
   const [editing, setEditing] = useState(false),
     [deleting, setDeleting] = useState(false),
     may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)

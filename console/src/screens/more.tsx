@@ -32,7 +32,7 @@ function NoAccess({ why }: { why: string }) {
     <>
       <Head title="No access" />
       <Empty title="You do not have permission to view this page.">
-        {why} <a href={`/ui/users/${session.value?.user.id}/access`}>What you may see and do</a>
+        {why} <a href={`/ui/users/${session.value?.user.id}/access`}>Your access</a>
       </Empty>
     </>
   )

@@ -1,7 +1,7 @@
 // Views, zones, and the records of a zone, as a table and as text.
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, get, literal, query, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useData, useResource, useRows } from "../data"
+import { inProgress, problemOf, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
 import {
@@ -477,6 +477,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
         key: "name",
         title: "Name",
         width: "minmax(10rem,2fr)",
+        narrow: "minmax(0,1fr)",
         cell: r => (
           <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>
             {r.name || "@"}
@@ -502,6 +503,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
         key: "data",
         title: "Data",
         width: "minmax(12rem,3fr)",
+        narrow: "minmax(0,1fr)",
         cell: r =>
           r.type === "HostRecord" ? (
             <span class="cut">
@@ -893,15 +895,9 @@ function Serving({ id }: { id: string }) {
 /** The deployments of a zone or a server, newest first. */
 export function Deployed({ path }: { path: string }) {
   const rows = useRows(path, { orderBy: "desc(id)" }, ["deployments"])
-  // The change feed does not report the progress of deployments.
-  const ends = (rows.total ?? 0) > 0 && !/^(PENDING|QUEUED|RUNNING)$/.test(rows.at(0)?.state ?? "QUEUED")
-  useEffect(() => {
-    if (ends) return
-    const timer = setInterval(() => {
-      if (!document.hidden) rows.reload()
-    }, 1000)
-    return () => clearInterval(timer)
-  }, [ends, rows.reload])
+  // The change feed does not report deployments: their progress is read every second, and new ones of other users every five.
+  const ends = (rows.total ?? 0) > 0 && !inProgress(rows.at(0)?.state ?? "QUEUED")
+  useEvery(ends ? 5000 : 1000, rows.reload)
   return rows.problem ? (
     <Trouble problem={rows.problem} />
   ) : rows.total === undefined ? (

@@ -33,7 +33,7 @@ export function NetworkDHCP({
         tabs={[
           ["", "Leases"],
           ["refused", "Refused clients"],
-          ["history", "Who had it"],
+          ["history", "Lease history"],
           ...(v4 ? [["explain", "Explain"] as [string, string]] : []),
         ]}
         chosen={part}

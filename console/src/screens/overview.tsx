@@ -246,7 +246,7 @@ function Filling() {
       ) : !data ? (
         <Loading />
       ) : !data.filling.length ? (
-        <p class="muted">No network is full within a year at its present growth.</p>
+        <p class="muted">At the current growth, no network is full within a year.</p>
       ) : (
         <table class="small-table">
           <tbody>

@@ -102,11 +102,12 @@ export function Servers() {
             }
             columns={[
               { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-              { key: "state", title: "State", width: "9rem", cell: s => <State of={s.state} /> },
+              { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
               {
                 key: "point",
                 title: "Service point",
                 width: "minmax(10rem,2fr)",
+                minor: true,
                 cell: s =>
                   s.servicePoint ? (
                     <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
@@ -124,6 +125,7 @@ export function Servers() {
                 key: "deploy",
                 title: "",
                 width: "7.5rem",
+                narrow: "4.5rem",
                 cell: s =>
                   may.change && (
                     <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
@@ -167,7 +169,7 @@ const typeNames: { [type: string]: string } = {
 }
 
 function Deploy({ s, close }: { s: Resource; close: () => void }) {
-  const [chosen, setType] = useState<string>(),
+  const [chosen, setChosen] = useState<string>(),
     [service, setService] = useState("DNS"),
     [problem, setProblem] = useState<Problem>()
   // A deployment of the changes requires an earlier full deployment.
@@ -216,7 +218,7 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
             hint={deployed ? undefined : `${s.name} has never been deployed: the first deployment is a full one.`}
           >
             {(id, d) => (
-              <select id={id} aria-describedby={d} value={type} onChange={e => setType(e.currentTarget.value)}>
+              <select id={id} aria-describedby={d} value={type} onChange={e => setChosen(e.currentTarget.value)}>
                 {types.map(one => (
                   <option key={one} value={one} disabled={one === "DifferentialDeployment" && !deployed}>
                     {typeNames[one]}

@@ -103,7 +103,7 @@ export function Setup() {
         <Step n={5} title="Deployment" done={ready[4]} shut={!open(4)} says={deployment?.state ?? ""}>
           {linked && <Deployment server={linked} seen={setDeployment} />}
         </Step>
-        <Step n={6} title="Answered query" done={ready[5]} shut={!open(5)}>
+        <Step n={6} title="Test query" done={ready[5]} shut={!open(5)}>
           {linked && z.data && (
             <>
               <p class="muted">The manager asks {linked.name} and shows the reply.</p>
@@ -484,7 +484,7 @@ function ServerAndRole({
                 />
               )}
             </Field>
-            <Field label="Address *" hint="The address that clients ask.">
+            <Field label="Address *" hint="The address that clients send queries to.">
               {(id, d) => (
                 <>
                   <input

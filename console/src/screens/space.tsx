@@ -13,6 +13,7 @@ import { SpaceMap } from "../parts/map"
 import { fieldName } from "../parts/form"
 import { Preview, type Wanted } from "../parts/preview"
 import { SelectionBar, useSelection } from "../parts/selection"
+import { SaveShown } from "../parts/tools"
 import { useColumns } from "../parts/userfields"
 import { anything, useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
@@ -312,9 +313,9 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     schema,
     ["IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"],
     [
-      { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: r => r.range },
-      { key: "name", title: "Name", cell: r => <span class="cut">{r.name}</span> },
-      { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> },
+      { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,5fr)", cell: r => r.range },
+      { key: "name", title: "Name", narrow: "minmax(0,3fr)", cell: r => <span class="cut">{r.name}</span> },
+      { key: "use", title: "Use", width: "9rem", narrow: "2.7rem", cell: r => <UseOf r={r} /> },
       { key: "size", title: "Addresses", width: "13rem", number: true, minor: true, cell: r => <UsedOf r={r} /> },
       {
         key: "location",
@@ -411,6 +412,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         </label>
         <span class="grow" />
         {chooser}
+        <SaveShown name="space" columns={columns} list={resources(tree.rows)} />
       </div>
       <SelectionBar
         selection={selection}

@@ -1,5 +1,5 @@
 // The state of the manager: alarms, database, backups, fleet and certificates.
-import type { ComponentChildren } from "preact"
+import { Fragment, type ComponentChildren } from "preact"
 import { get } from "../api"
 import { useData } from "../data"
 import { AlarmLine, type Alarm } from "../parts/alarm"
@@ -53,7 +53,7 @@ export function StatusPage() {
             <Facts
               list={[
                 ["Host", s.host],
-                ["Address", s.address],
+                ["Address", <Breaking key="address" url={s.address} />],
                 ["Started", <When at={s.since} />],
                 ["Free disk space", s.freeBytes === null ? "unknown" : bytes(s.freeBytes)],
                 ["Secrets", s.masterKey ? "sealed by a master key" : "keys are stored next to the data"],
@@ -158,4 +158,18 @@ export function bytes(n: number) {
     i++
   }
   return `${i && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`
+}
+
+/** A URL that breaks before its host and its port first. */
+function Breaking({ url }: { url: string }) {
+  return (
+    <>
+      {url.split(/(?<=\/\/)|(?=:\d+$)/).map((part, i) => (
+        <Fragment key={i}>
+          {i > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </>
+  )
 }

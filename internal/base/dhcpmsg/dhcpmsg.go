@@ -93,7 +93,7 @@ func Parse(packet []byte) (*Message, error) {
 	default:
 		return nil, ErrCookie
 	}
-	m.Options = make(map[uint8][]byte, 16)
+	m.Options = make(map[uint8][]byte, countOptions(packet[optionsAt:]))
 	if err := m.parseOptions(packet[optionsAt:], false); err != nil {
 		return nil, err
 	}
@@ -117,6 +117,20 @@ func Parse(packet []byte) (*Message, error) {
 		m.Type = t[0]
 	}
 	return m, nil
+}
+
+// countOptions returns the number of options in a field, for the size of the map: one of more than eight entries takes four times the
+// memory.
+func countOptions(field []byte) (n int) {
+	for at := 0; at+1 < len(field) && field[at] != endOption; {
+		if field[at] == padOption {
+			at++
+			continue
+		}
+		n++
+		at += 2 + int(field[at+1])
+	}
+	return n
 }
 
 // parseOptions reads a field of options. The end of an overloaded field may lack an END option.

@@ -70,7 +70,7 @@ func (r *Reply) Append(to []byte, limit int) (packet []byte, dropped []uint8) {
 	copy(p[snameAt:snameAt+snameSize], r.ServerName)
 	copy(p[fileAt:fileAt+fileSize], r.File)
 	binary.BigEndian.PutUint32(p[headerSize:], cookie)
-	w := areas{limit: limit - optionsAt, file: r.File == "", sname: r.ServerName == ""}
+	w := areas{limit: limit - optionsAt, file: r.File == "", sname: r.ServerName == "", main: make([]byte, 0, usualOptions)}
 	if dropped = w.place(r); r.Type == 0 && len(r.Options) == 0 && m.Options == nil {
 		w.main = make([]byte, 60) // a BOOTP client without options
 	}
@@ -82,6 +82,9 @@ func (r *Reply) Append(to []byte, limit int) (packet []byte, dropped []uint8) {
 	}
 	return to, dropped
 }
+
+// usualOptions is the first capacity for the options of a reply in bytes.
+const usualOptions = 256
 
 // areas are the fields of a reply that contain options.
 type areas struct {

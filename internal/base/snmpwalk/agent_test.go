@@ -50,7 +50,7 @@ func TestReadAgent(t *testing.T) {
 			AuthenticationPassphrase: "authphrase"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target.Address = at
+			target.Address, target.WithDevices = at, name != "authNoPriv"
 			target.Timeout = cmp.Or(target.Timeout, 10*time.Second)
 			packets := 0
 			target.Pace = func(context.Context) error { packets++; return nil }
@@ -76,6 +76,15 @@ func TestReadAgent(t *testing.T) {
 			}
 			if !slices.Equal(d.Stations, []Station{{MAC: "02-00-5E-00-53-07", Interface: 1, VLAN: 20}}) {
 				t.Errorf("the stations are %v", d.Stations)
+			}
+			var devices []netip.Addr
+			if target.WithDevices {
+				for _, a := range []string{"10.0.0.250", "10.0.0.251", "127.0.0.2", "127.0.0.3"} {
+					devices = append(devices, netip.MustParseAddr(a))
+				}
+			}
+			if !slices.Equal(d.Devices, devices) {
+				t.Errorf("the neighbouring devices are %v", d.Devices)
 			}
 			if packets < 20 {
 				t.Errorf("%d packets were paced", packets)

@@ -52,6 +52,10 @@ type Target struct {
 	MaxRows int
 	// Pace is called before each packet; nil for no limit of the rate.
 	Pace func(ctx context.Context) error
+	// WithDevices reads the neighbouring devices (LLDP and CDP).
+	WithDevices bool
+	// ByVLAN reads the forwarding table of each VLAN with a community (community@20) or a context (vlan-20) of its own.
+	ByVLAN bool
 }
 
 // errTruncated reports a table with more rows than allowed.
@@ -62,9 +66,11 @@ var errLoop = errors.New("the device repeats rows or returns them out of order")
 
 // session is a connection to a device.
 type session struct {
-	ctx     context.Context
-	client  *gosnmp.GoSNMP
-	maxRows int
+	ctx context.Context
+	// credential is the community or the user that the device answers.
+	credential string
+	client     *gosnmp.GoSNMP
+	maxRows    int
 	// single reports that the device does not answer GETBULK.
 	single bool
 	// pace is the error of Target.Pace, and stop ends the watch on ctx.
@@ -105,7 +111,7 @@ func connect(ctx context.Context, t *Target) (*session, error) {
 
 // open creates a session. It sends nothing to a device of version 1 or 2c.
 func (t *Target) open(ctx context.Context, credential string) (*session, error) {
-	s := &session{ctx: ctx, maxRows: t.MaxRows, single: t.Version == V1}
+	s := &session{ctx: ctx, credential: credential, maxRows: t.MaxRows, single: t.Version == V1}
 	if s.maxRows == 0 {
 		s.maxRows = 100_000
 	}

@@ -59,6 +59,8 @@ type Device struct {
 	Neighbours []Neighbour
 	// Stations are the learned addresses of the forwarding table.
 	Stations []Station
+	// Devices are the management addresses of the devices at the ports, as LLDP and CDP report them.
+	Devices []netip.Addr
 	// Problems are the tables that were read in part, with the reason.
 	Problems []string
 }
@@ -107,7 +109,9 @@ func Read(ctx context.Context, t Target) (*Device, error) {
 	for _, part := range []struct {
 		name string
 		read func(*session) error
-	}{{"interfaces", d.readInterfaces}, {"neighbours", d.readNeighbours}, {"forwarding table", d.readStations}} {
+	}{{"interfaces", d.readInterfaces}, {"neighbours", d.readNeighbours}, {"forwarding table", d.readStations},
+		{"neighbouring devices", func(s *session) error { return d.readDevices(s, &t) }},
+		{"forwarding tables of the VLANs", func(s *session) error { return d.readVLANs(s, &t) }}} {
 		if err := part.read(s); err != nil {
 			if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, ctx.Err()

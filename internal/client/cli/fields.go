@@ -47,7 +47,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 					}
 					value = string(list)
 				}
-				if err := row.Put(column, value); err != nil {
+				if err := row.SetCell(column, value); err != nil {
 					return nil, UsageError{err}
 				}
 			}

@@ -87,7 +87,7 @@ func (p Path) Types(a *resource.API) []*schema.Type {
 func CollectionNamed(a *resource.API, word string) (*resource.Collection, error) {
 	named := func(name string) bool { return strings.EqualFold(name, word) || strings.EqualFold(name, plural(word)) }
 	for _, c := range a.Collections() {
-		if own := a.AtPath(c.Path()) == c; own && named(c.Path()) {
+		if own := a.CollectionByPath(c.Path()) == c; own && named(c.Path()) {
 			return c, nil
 		}
 	}

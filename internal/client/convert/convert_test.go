@@ -13,12 +13,12 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 	if err != nil {
 		t.Fatal(err)
 	}
-	networks := Known{}
+	networks := Existing{}
 	for _, text := range known {
 		prefix, gateway, _ := strings.Cut(text, " ")
 		networks[netip.MustParsePrefix(prefix)] = gateway
 	}
-	d.Within(networks)
+	d.SkipOutside(networks)
 	d.Settle(networks, true)
 	all, _, err := d.JSON(false)
 	if err != nil {

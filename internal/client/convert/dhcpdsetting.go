@@ -152,7 +152,7 @@ func (d *dhcpd) service(s statement, at *dhcpdScope, name string) bool {
 	case slices.Contains(addresses, name):
 		a, e := netip.ParseAddr(text)
 		if value = a.String(); e != nil {
-			err = fmt.Errorf("%s is a name that the server looks up: give the address", text)
+			err = fmt.Errorf("%s is a host name, which the server resolves: enter the address", text)
 		}
 	default:
 		return false
@@ -251,7 +251,7 @@ func (d *dhcpd) addressesOf(name, format string, words []valueWord) []valueWord 
 // address adds a service option whose value is an address.
 func (d *dhcpd) address(at *dhcpdScope, name, text string) {
 	if _, err := netip.ParseAddr(text); err != nil {
-		d.leave("the statement %s: %s is a name that the server looks up: give the address", name, text)
+		d.leave("the statement %s: %s is a host name, which the server resolves: enter the address", name, text)
 		return
 	}
 	d.put(at, name, text)

@@ -88,7 +88,7 @@ func scalarOf(kind string, word valueWord) (any, error) {
 	case "ipv4_address", "ipv6_address", "ipv4_mask", "ip_address":
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s is a name that the server looks up: give the address", text)
+			return nil, fmt.Errorf("%s is a host name, which the server resolves: enter the address", text)
 		}
 		if kind != "ip_address" && a.Is4() == (kind == "ipv6_address") {
 			return nil, fmt.Errorf("%s is an address of the other family", text)

@@ -19,8 +19,8 @@ type NamedZone struct {
 
 // NamedSettings are the zones of a BIND configuration (named.conf).
 type NamedSettings struct {
-	// Zones are the primary zones. Others are the zones of other types and those without a file.
-	Zones, Others []NamedZone
+	// Zones are the primary zones. OtherZones are the zones of other types and those without a file.
+	Zones, OtherZones []NamedZone
 	// Notes are settings that are not imported. Skipped are zone statements that were skipped, and included files that cannot be read.
 	Notes   []string
 	Skipped []Skipped

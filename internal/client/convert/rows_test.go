@@ -13,7 +13,7 @@ func TestEmptyMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Settle(Known{}, false)
+	d.Settle(Existing{}, false)
 	for clear, want := range map[bool][]string{
 		false: {`{"gateway":null,"range":"10.1.0.0/24","type":"IPv4Network"}`, `{"address":"10.1.0.5","state":"STATIC","type":"IPv4Address"}`},
 		true: {`{"gateway":null,"name":null,"range":"10.1.0.0/24","type":"IPv4Network"}`,
@@ -172,7 +172,7 @@ func TestSkippedRows(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		d.Settle(Known{}, true)
+		d.Settle(Existing{}, true)
 		var got []string
 		for _, skipped := range d.Skipped {
 			if text := skipped.String(); skipped.ByRule {

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/base/space"
 )
 
-// Known are the existing networks or blocks of a manager, with the gateway of each. The gateway is empty if there is none.
-type Known map[netip.Prefix]string
+// Existing are the existing networks or blocks of a manager, with the gateway of each. The gateway is empty if there is none.
+type Existing map[netip.Prefix]string
 
 // holding returns the most specific prefix that contains an address.
 func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, ok bool) {
@@ -33,7 +33,7 @@ func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, 
 // Settle skips a second row with the same range or address, an address that is a gateway or the edge of its network, and a host without any
 // usable address. For names outside of networks and invalid host names it creates a GenericRecord if generic is true; otherwise it skips
 // them.
-func (d *Document) Settle(known Known, generic bool) {
+func (d *Document) Settle(known Existing, generic bool) {
 	own := map[netip.Prefix]Resource{}
 	met := map[string]Resource{}
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
@@ -168,7 +168,7 @@ func recordType(a netip.Addr) string {
 
 // assignRouters assigns the gateways in d.routers to the networks that contain them: first those of the document (own), then existing ones
 // (known).
-func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
+func (d *Document) assignRouters(known Existing, own map[netip.Prefix]Resource) {
 	for _, one := range d.routers {
 		d.at = one.row
 		a := one.address
@@ -198,8 +198,8 @@ func isEdge(p netip.Prefix, a netip.Addr) bool {
 	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == lastAddress(p))
 }
 
-// Within skips addresses and ranges outside of all networks, both of the document and existing ones (known).
-func (d *Document) Within(known Known) {
+// SkipOutside skips addresses and ranges outside of all networks, both of the document and existing ones (known).
+func (d *Document) SkipOutside(known Existing) {
 	networks := map[netip.Prefix]bool{}
 	for p := range known {
 		networks[p] = true
@@ -279,9 +279,9 @@ func (d *Document) Surround(known []netip.Prefix) {
 	}
 }
 
-// WithinZones removes derived zones that are below a deployed zone of the view. known are the zones of the view and whether each is
+// RemoveDerivedZones removes derived zones that are below a deployed zone of the view. known are the zones of the view and whether each is
 // deployed. A zone that is not deployed may exist only as the parent of another zone.
-func (d *Document) WithinZones(known map[string]bool) {
+func (d *Document) RemoveDerivedZones(known map[string]bool) {
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
 		name := naming.Key(fmt.Sprint(r["absoluteName"]))
 		_, there := known[name]

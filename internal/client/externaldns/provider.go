@@ -71,7 +71,7 @@ var kinds = []string{"A", "AAAA", "CNAME", "TXT"}
 func (p *Provider) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	p.changes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_external_dns_changes_total",
-		Help: "Records that external-dns made or removed, and messages of it that failed."}, []string{"what"})
+		Help: "Records that external-dns created or deleted, and its failed requests."}, []string{"what"})
 	registry.MustRegister(p.changes)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -47,13 +47,13 @@ type Workflow interface {
 // WorkflowExtension is the name of the database extension that stores the changes of pending requests.
 const WorkflowExtension = "workflow"
 
-// HeldSpace returns the space of a collection that pending requests reserve in a configuration, in order.
-func HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error) {
+// ReservedSpace returns the space of a collection that pending requests reserve in a configuration, in order.
+func ReservedSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error) {
 	if e := tx.Extension(WorkflowExtension); e != nil {
 		if h, ok := e.State.(interface {
-			HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error)
+			ReservedSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error)
 		}); ok {
-			return h.HeldSpace(tx, collection, configuration)
+			return h.ReservedSpace(tx, collection, configuration)
 		}
 	}
 	return nil, nil
@@ -67,7 +67,7 @@ type Standing struct{ Level, Workflow string }
 // or deletes one resource, in a collection whose changes may need an approval.
 func (a *API) Askable(t Target, method string) bool {
 	if method == methodPost {
-		return t.Sub != nil && (t.Sub.Relation == Children || t.Sub.Asks) && a.byName[t.Sub.Items[0]].Workflow != nil
+		return t.Sub != nil && (t.Sub.Relation == Children || t.Sub.NeedsApproval) && a.byName[t.Sub.Items[0]].Workflow != nil
 	}
 	return t.Collection != nil && t.Sub == nil && !t.List && t.Collection.Workflow != nil
 }

@@ -20,14 +20,14 @@ func (p NeedsProbe) Error() string { return "address " + p.Addr.String() + " was
 // Work returns the result of work that takes too long for a transaction, such as an RSA key. The work runs outside of the transaction
 // where that is possible. about identifies it.
 func (c *Change) Work(about string, do func() (any, error)) (any, error) {
-	if c.Made == nil {
+	if c.Results == nil {
 		return do()
 	}
-	made := c.Made[about]
+	made := c.Results[about]
 	if len(made) == 0 {
 		return nil, NeedsWork{About: about, Do: do}
 	}
-	c.Made[about] = made[1:]
+	c.Results[about] = made[1:]
 	return made[0], nil
 }
 
@@ -44,14 +44,14 @@ func (n NeedsWork) Error() string { return n.About + " is not ready yet" }
 // Outside are the results that were computed for a change outside of its transaction.
 type Outside struct {
 	// Probed are the probed addresses, with whether each one answered (NeedsProbe). Made are the results of work (NeedsWork).
-	Probed map[netip.Addr]bool
-	Made   map[string][]any
+	Probed  map[netip.Addr]bool
+	Results map[string][]any
 }
 
-// WithOutside runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
+// RetryWithWork runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
 // outside of a transaction: it probes at most maxProbes addresses, and runs long work. tooMany is the error message for more probes, with
 // a verb %d for maxProbes.
-func (a *API) WithOutside(ctx context.Context, maxProbes int, tooMany string, change func(o Outside) error) error {
+func (a *API) RetryWithWork(ctx context.Context, maxProbes int, tooMany string, change func(o Outside) error) error {
 	probed := map[netip.Addr]bool{}
 	work := map[string][]any{} // all results so far; each attempt uses them from the start
 	for {

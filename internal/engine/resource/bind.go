@@ -160,7 +160,7 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 	e, err := f.Condition(n)
 	if known := s.knownValues(n, path[0]); err == nil && len(known) < len(n.Values) {
 		if len(known) == 0 {
-			return store.Nothing, nil
+			return store.False, nil
 		}
 		of := *n
 		of.Values = known

@@ -28,8 +28,8 @@ type Change struct {
 	Parent *store.Resource
 	// Whole says that the request replaces the resource (PUT).
 	Whole bool
-	// Given are the names of the fields that the request set.
-	Given map[string]bool
+	// SetFields are the names of the fields that the request set.
+	SetFields map[string]bool
 	// Sent are the members of the request's body as sent; nil for a change without a request.
 	Sent map[string]json.RawMessage
 	// Ignored are the members of the request that are not fields.
@@ -39,12 +39,12 @@ type Change struct {
 	Caller  Caller
 	// deleting is the id of the resource that the request deletes with everything below it; 0 for other requests.
 	deleting int64
-	// With says that the parent is deleted as well, so that nothing has to be released to it.
-	With bool
+	// ParentDeleted says that the parent is deleted as well, so that nothing has to be released to it.
+	ParentDeleted bool
 	// Probed are the probed addresses, with whether each one answered (NeedsProbe).
 	Probed map[netip.Addr]bool
-	// Made are the results of work outside of the transaction, by their name (NeedsWork); nil where work cannot be done outside of it.
-	Made map[string][]any
+	// Results are the results of work outside of the transaction, by their name (NeedsWork); nil where work cannot be done outside of it.
+	Results map[string][]any
 	// Prepared is the result of Collection.Beforehand; nil for a change without a request.
 	Prepared any
 	// Content is the content that the request carried in addition to the fields; nil without one.
@@ -65,7 +65,7 @@ func (r Reused) Error() string {
 
 // IsCascaded reports whether the resource is deleted because a resource above it, or one that it depends on, is deleted.
 func (c *Change) IsCascaded() bool {
-	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
+	return c.ParentDeleted || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
 }
 
 // IsRequested reports whether a request set these values. Changes that follow from another change are not requested.
@@ -126,10 +126,10 @@ func (c *Change) ReadParent(id int64) (*store.Resource, error) {
 // Following returns a change that follows from this one, as if a request had set only the given fields.
 func (c *Change) Following(given ...string) *Change {
 	n := *c
-	n.Given, n.Sent, n.Parent, n.Options, n.Whole = map[string]bool{}, nil, nil, Options{}, false
+	n.SetFields, n.Sent, n.Parent, n.Options, n.Whole = map[string]bool{}, nil, nil, Options{}, false
 	n.Content = nil
 	for _, name := range given {
-		n.Given[name] = true
+		n.SetFields[name] = true
 	}
 	return &n
 }
@@ -161,8 +161,8 @@ func (c *Change) CreateMany(t *schema.Type, objects []schema.Object) ([]*store.R
 }
 
 func (c *Change) create() (*store.Resource, error) {
-	if c.Given == nil {
-		c.Given = map[string]bool{}
+	if c.SetFields == nil {
+		c.SetFields = map[string]bool{}
 	}
 	first := c.Tx.Describe(operationOf(added, c.Type), "")
 	if err := c.checkSentReferences(); err != nil {
@@ -305,7 +305,7 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 	if len(problems) > 0 {
 		return nil, problem.Join(problems)
 	}
-	n.Given = given
+	n.SetFields = given
 	return n.update()
 }
 
@@ -330,7 +330,7 @@ func (c *Change) update() (*store.Resource, error) {
 		return nil, err
 	}
 	// A change that follows from another change, with no field given, is as valid as before.
-	if len(c.Given) > 0 {
+	if len(c.SetFields) > 0 {
 		if err := c.validate(); err != nil {
 			return nil, err
 		}
@@ -370,7 +370,7 @@ func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64
 			v.Set(reflect.ValueOf(one))
 			return
 		}
-		list := schema.RefList{Given: true}
+		list := schema.RefList{IsSet: true}
 		for _, id := range targets {
 			list.Items = append(list.Items, schema.RefItem{ID: id})
 		}

@@ -203,17 +203,17 @@ type Sub struct {
 	Ours bool
 	// Later: only a later release publishes the subcollection, and resources have no link to it.
 	Later bool
-	// Asks: a POST creates a request for approval; the change itself is applied after the approval.
-	Asks bool
+	// NeedsApproval: a POST creates a request for approval; the change itself is applied after the approval.
+	NeedsApproval bool
 	// Open: the link is not a field of its source; any resource may have it.
 	Open bool
 	// Local says that a POST may be local (Collection.Local).
 	Local bool
 	// Joined is called with the source and the target of each link that POST created.
 	Joined func(c *Change, source, target *store.Resource) error
-	// Make and Remove create and remove a joining resource, in subcollections whose items are joined to the resource above; nil
+	// Join and Remove create and remove a joining resource, in subcollections whose items are joined to the resource above; nil
 	// elsewhere.
-	Make   func(c *Change, above *store.Resource) (id int64, err error)
+	Join   func(c *Change, above *store.Resource) (id int64, err error)
 	Remove func(c *Change, above *store.Resource, item int64) error
 	// Find returns the ids of the resources of a computed subcollection.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
@@ -353,7 +353,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 	for _, c := range a.collections {
 		for i := range c.Subs {
 			s := &c.Subs[i]
-			s.Clear = s.Relation == Children && s.Make == nil && !s.Ours && !slices.ContainsFunc(s.Items, func(name string) bool {
+			s.Clear = s.Relation == Children && s.Join == nil && !s.Ours && !slices.ContainsFunc(s.Items, func(name string) bool {
 				return !a.byName[name].Clearable()
 			})
 		}
@@ -432,8 +432,8 @@ func (a *API) Type(name string) (*schema.Type, bool) {
 	return t, ok
 }
 
-// AtPath returns the collection with this name in its own path, nil if it does not exist.
-func (a *API) AtPath(name string) *Collection {
+// CollectionByPath returns the collection with this name in its own path, nil if it does not exist.
+func (a *API) CollectionByPath(name string) *Collection {
 	if c := a.at[name]; c != nil {
 		return c
 	}

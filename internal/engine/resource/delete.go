@@ -28,7 +28,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	c.Tx.Describe(operationOf(deleted, t), "Deleted "+describe(t, o))
 	if rule, ok := o.(BeforeBelowDeleter); ok {
 		n := *c
-		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+		n.Type, n.Old, n.New, n.Row, n.ParentDeleted = t, o, nil, row, with
 		if err := rule.BeforeBelowDelete(&n); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 // beforeDelete runs the rules of a resource before its deletion, and reports whether it has any.
 func (c *Change) beforeDelete(t *schema.Type, o schema.Object, row *store.Resource, with bool) (asked bool, err error) {
 	n := *c
-	n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+	n.Type, n.Old, n.New, n.Row, n.ParentDeleted = t, o, nil, row, with
 	if rule, ok := o.(BeforeDeleter); ok {
 		asked = true
 		if err := rule.BeforeDelete(&n); err != nil {

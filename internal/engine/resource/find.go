@@ -63,8 +63,8 @@ func (a *API) source(s *Sub) store.Source {
 	return a.byName[s.Items[0]].From
 }
 
-// Found narrows the query of a computed subcollection to the resources that it finds. It returns other queries unchanged.
-func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query, error) {
+// NarrowComputed narrows the query of a computed subcollection to the resources that it finds. It returns other queries unchanged.
+func (a *API) NarrowComputed(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query, error) {
 	if s == nil || s.Relation != Computed {
 		return q, nil
 	}
@@ -93,8 +93,8 @@ func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	return either
 }
 
-// Seen returns the given resources that a caller sees, by id.
-func (a *API) Seen(tx *store.Tx, caller Caller, ids []int64) (map[int64]*store.Resource, error) {
+// VisibleResources returns the given resources that a caller sees, by id.
+func (a *API) VisibleResources(tx *store.Tx, caller Caller, ids []int64) (map[int64]*store.Resource, error) {
 	seen := make(map[int64]*store.Resource, len(ids))
 	err := tx.List(store.Query{From: store.Resources, Where: append(a.visible(caller), store.IDs(ids))}, func(r *store.Resource) error {
 		seen[r.ID] = r.Clone()
@@ -113,7 +113,7 @@ func (a *API) visible(caller Caller) (all store.All) {
 		}
 		one := a.visibility(c, caller)
 		if c.Hidden {
-			one = store.Nothing
+			one = store.False
 		}
 		if one == nil {
 			continue
@@ -127,7 +127,7 @@ func (a *API) visible(caller Caller) (all store.All) {
 	}
 	for i, one := range seen {
 		outside := store.Not{Expr: store.InCollection(of[i]...)}
-		if one == store.Nothing {
+		if one == store.False {
 			all = append(all, outside)
 			continue
 		}
@@ -202,7 +202,7 @@ func (a *API) JoinIn(c *Change, at Target) (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at.Item, err = at.Sub.Make(c, above); err != nil {
+	if at.Item, err = at.Sub.Join(c, above); err != nil {
 		return nil, err
 	}
 	return a.Locate(c.Tx, at, c.Caller)
@@ -289,7 +289,7 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 	if err := a.Exists(tx, t.Collection, t.ID, caller); err != nil {
 		return nil, err
 	}
-	q, err := a.Found(tx, t.Sub, t.ID, a.SubQuery(t.Sub, t.ID, caller))
+	q, err := a.NarrowComputed(tx, t.Sub, t.ID, a.SubQuery(t.Sub, t.ID, caller))
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func (c *Collection) keyExpr(text string) store.Expr {
 	case f.DNS:
 		return compare(keyColumn, "eq", naming.Key(text))
 	case f.KeyPrefix != "":
-		kept, err := f.Kept(text)
+		kept, err := f.Normalize(text)
 		if err != nil {
 			return nil
 		}
@@ -145,7 +145,7 @@ func (c *Collection) HardwareKey(text string) bool {
 	if f == nil || !f.Hardware {
 		return false
 	}
-	_, err := f.Kept(text)
+	_, err := f.Normalize(text)
 	return err == nil
 }
 
@@ -173,14 +173,14 @@ func (a *API) SameTarget(f *schema.Field, one, other string) bool {
 	})
 }
 
-// AsShown returns the identifying text of a reference in the notation of its target (schema.Field.Kept).
-func (a *API) AsShown(f *schema.Field, text string) string {
+// FormatReference returns the identifying text of a reference in the notation of its target (schema.Field.Kept).
+func (a *API) FormatReference(f *schema.Field, text string) string {
 	for _, name := range f.Refs {
 		t := a.TypeNamed(name)
 		if t == nil || t.ByName[f.Identify] == nil {
 			continue
 		}
-		if kept, err := t.ByName[f.Identify].Kept(text); err == nil {
+		if kept, err := t.ByName[f.Identify].Normalize(text); err == nil {
 			return kept
 		}
 	}

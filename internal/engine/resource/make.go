@@ -17,7 +17,7 @@ func (a *API) ScopeOf(t Target, creates bool, c *Change) store.Scope {
 		return store.Scope{}
 	}
 	// The linked resource may change, and may be outside of all configurations.
-	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Make != nil) {
+	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Join != nil) {
 		return store.Scope{}
 	}
 	return store.ConfigurationScope(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))
@@ -85,7 +85,7 @@ func (a *API) CreateIn(c *Change, at Target) (*store.Resource, error) {
 		return nil, problem.Join(problems)
 	}
 	setColumns(t, o)
-	c.Given, c.Parent = given, parent
+	c.SetFields, c.Parent = given, parent
 	return c.Create(t, o)
 }
 
@@ -227,7 +227,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 			}
 		}
 	}
-	c.Type, c.Old, c.New, c.Row, c.Given, c.Whole = t, old, fresh, row, given, whole
+	c.Type, c.Old, c.New, c.Row, c.SetFields, c.Whole = t, old, fresh, row, given, whole
 	after, err := c.update()
 	if err != nil {
 		return nil, err

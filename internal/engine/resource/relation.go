@@ -169,7 +169,7 @@ type UserFields interface {
 	// Indexes returns the indexes of fields that should exist. Found records the indexes that do exist. Indexed reports whether a field
 	// of the resources of a collection has one.
 	Indexes(tx *store.Tx, a *API) ([]store.Index, error)
-	Found(there map[store.Index]bool)
+	StoreIndexes(there map[store.Index]bool)
 	Indexed(collection, name string) bool
 }
 
@@ -198,7 +198,7 @@ func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, 
 // Seed creates the data that every manager has.
 func (a *API) Seed(tx *store.Tx) error {
 	for _, seed := range a.seeds {
-		if err := seed(&Change{Tx: tx, API: a, Given: map[string]bool{}, Extra: map[string]string{}}); err != nil {
+		if err := seed(&Change{Tx: tx, API: a, SetFields: map[string]bool{}, Extra: map[string]string{}}); err != nil {
 			return err
 		}
 	}
@@ -244,8 +244,8 @@ type ComputedSub struct {
 	Items []string
 	// From is the source of the rows, for resources that do not exist any more; empty for resources.
 	From store.Source
-	// Asks: a POST creates a request for approval, if POST is published (Sub.Asks).
-	Asks bool
+	// NeedsApproval: a POST creates a request for approval, if POST is published (Sub.Asks).
+	NeedsApproval bool
 	// Find returns the ids of the resources. Where returns a condition on them in place of Find, if they are too many for a list of ids.
 	Find  func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 	Where func(tx *store.Tx, a *API, above *store.Resource) (store.Expr, error)
@@ -256,9 +256,9 @@ type ComputedSub struct {
 type JoinedSub struct {
 	// Name is the name of the subcollection, and of the collection with the source.
 	Name string
-	// Make joins the resource that a request names to the resource above, and returns the id of the joined resource. Remove undoes the
+	// Join joins the resource that a request names to the resource above, and returns the id of the joined resource. Remove undoes the
 	// join.
-	Make   func(c *Change, above *store.Resource) (id int64, err error)
+	Join   func(c *Change, above *store.Resource) (id int64, err error)
 	Remove func(c *Change, above *store.Resource, item int64) error
 }
 
@@ -301,8 +301,8 @@ func (a *API) complete(c *Collection, r *Registry) {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
 			s.Change, s.NoPut = p.Put || p.Patch, !p.Put
 			if s.Relation == Computed { // computed resources can neither be created nor unlinked
-				s.Asks = s.Asks && p.Post
-				s.Post, s.Drop = s.Asks, false
+				s.NeedsApproval = s.NeedsApproval && p.Post
+				s.Post, s.Drop = s.NeedsApproval, false
 			}
 			if s.Relation == Linked || s.Relation == Linking { // resources that can be linked can be read and unlinked
 				s.Item, s.Drop = s.Item || s.Post, s.Drop || s.Post
@@ -337,14 +337,14 @@ func (a *API) complete(c *Collection, r *Registry) {
 func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	for _, j := range r.joined {
 		if j.Name == p.Name {
-			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Make: j.Make,
+			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Join: j.Join,
 				Remove: j.Remove}
 		}
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
-		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find,
-			Where: r.computed[i].Where}
+		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, NeedsApproval: r.computed[i].NeedsApproval,
+			Find: find, Where: r.computed[i].Where}
 	}
 	var refs []string
 	for _, t := range c.Types {

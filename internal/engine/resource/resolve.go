@@ -22,7 +22,7 @@ func (c *Change) checkSentReferences() error {
 	}
 	v := reflect.ValueOf(c.New).Elem()
 	for _, f := range c.Type.Fields {
-		if f.Column != "" || !c.Given[f.Name] {
+		if f.Column != "" || !c.SetFields[f.Name] {
 			continue
 		}
 		var ids []int64
@@ -62,7 +62,7 @@ func (c *Change) checkSentReferences() error {
 func (c *Change) resolve() error {
 	v := reflect.ValueOf(c.New).Elem()
 	for _, f := range c.Type.Fields {
-		if f.Column != "" || !c.Given[f.Name] && !c.IsCreation() {
+		if f.Column != "" || !c.SetFields[f.Name] && !c.IsCreation() {
 			continue
 		}
 		switch f.Kind {
@@ -98,7 +98,7 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	if err != nil {
 		return err
 	}
-	if c.IsRequested() && c.Given[f.Name] { // targets that a rule has set were not requested
+	if c.IsRequested() && c.SetFields[f.Name] { // targets that a rule has set were not requested
 		switch seen, err := c.Sees(head); {
 		case err != nil:
 			return err

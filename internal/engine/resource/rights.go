@@ -148,7 +148,7 @@ func (a *API) visibilityBy(caller Caller, on Subject) store.Expr {
 	}
 	seen, err := a.May(caller, ActionFind, on)
 	if err != nil {
-		return store.Nothing
+		return store.False
 	}
 	return seen
 }

@@ -255,7 +255,7 @@ func (s *Search) findKeys(tx *store.Tx) ([]*store.Resource, error) {
 		key := ""
 		switch {
 		case f.KeyPrefix != "":
-			if kept, err := f.Kept(s.Text); err == nil {
+			if kept, err := f.Normalize(s.Text); err == nil {
 				key = f.KeyPrefix + kept
 			}
 		case f.DNS:

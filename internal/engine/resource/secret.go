@@ -18,10 +18,10 @@ func (c *Change) seal() error {
 		if s.Plain != "" {
 			s.Sealed, err = c.API.Sealer.Seal(c.Tx, c.Type.Name+"."+path, s.Plain)
 			s.Plain = ""
-		} else if s.Given {
+		} else if s.IsSet {
 			s.Sealed = ""
 		}
-		s.Given = false
+		s.IsSet = false
 		return err
 	})
 }

@@ -18,7 +18,7 @@ func (c *Change) keepHidden() error {
 	}
 	v := reflect.ValueOf(c.New).Elem()
 	for _, f := range c.Type.Fields {
-		if f.Column != "" || f.ReadOnly || !c.Given[f.Name] {
+		if f.Column != "" || f.ReadOnly || !c.SetFields[f.Name] {
 			continue
 		}
 		switch f.Kind {

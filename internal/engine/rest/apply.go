@@ -155,7 +155,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	}
 	var ans answer
 	again := &attempt{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
-	err = a.WithOutside(r.Context(), maxBatchProbes,
+	err = a.RetryWithWork(r.Context(), maxBatchProbes,
 		"the document requires more than %d probes of addresses; apply fewer resources at once",
 		func(o resource.Outside) error {
 			rq.outside = o
@@ -291,6 +291,6 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 
 // changeOf returns a change in the transaction for one resource.
 func (a *Server) changeOf(tx *store.Tx, rq *request, members map[string]json.RawMessage, prepared any) *resource.Change {
-	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Made: rq.outside.Made,
+	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Results: rq.outside.Results,
 		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
 }

@@ -195,7 +195,7 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	return nil
 }
 
-// removeFirst deletes the resources that an earlier transaction found in the way of the document.
+// removeFirst deletes the resources that block the document, as an earlier transaction found.
 func (d *applying) removeFirst() error {
 	for _, id := range d.attempt.first {
 		row, err := d.Visible(d.tx, id, d.rq.caller)

@@ -74,14 +74,14 @@ const maxAskRetries = 5
 // askOnce tries the change, and stores the request.
 func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-	if err := a.WithOutside(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
+	if err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
 		rq.outside = o
 		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
 	}); err != nil {
 		return err
 	}
 	return a.change(rq, false, store.Scope{}, ans, func(tx *store.Tx) (answer, error) {
-		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		row, err := a.Workflow.Ask(c, t.asked, t.Outcome, t.depends)
 		if err != nil {
 			return answer{}, a.Conceal(tx, rq.caller, rq.members, err)
@@ -99,7 +99,7 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 	tx.Approve(0)
 	id := rq.ID
 	switch {
-	case rq.Sub != nil && rq.Sub.Asks:
+	case rq.Sub != nil && rq.Sub.NeedsApproval:
 		if err = a.applyBelowPending(tx, rq, t); err != nil {
 			return a.Conceal(tx, rq.caller, rq.members, err)
 		}
@@ -147,7 +147,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 
 // applyBelowPending applies a pending request, and then the change that was sent below it.
 func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed,
+		Results: rq.outside.Results, Extra: map[string]string{}}
 	above, err := a.Workflow.Foresee(c, rq.ID)
 	if err != nil {
 		return err
@@ -162,7 +163,8 @@ func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
 	}
 	t.Foreseen = len(before)
 	t.depends, t.asked.Collection, t.asked.ID = rq.ID, above.Collection, above.ID
-	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
+	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed,
+		Results: rq.outside.Results, Extra: map[string]string{}}
 	row, err := a.Perform(n, t.asked)
 	if err != nil {
 		return err

@@ -225,7 +225,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	var ans answer
 	replayed := false
 	depends := a.scopeOf(parts)
-	err := a.WithOutside(rq.Context(), maxBatchProbes,
+	err := a.RetryWithWork(rq.Context(), maxBatchProbes,
 		"the change requires more than %d probes of addresses; send fewer changes at once", func(o resource.Outside) error {
 			rq.outside = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {

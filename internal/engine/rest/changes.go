@@ -279,8 +279,8 @@ func (s *feedSender) flush(text []byte) error {
 func (s *feedSender) send(entries []store.Entry) error {
 	if time.Since(s.checked) >= s.api.Beat {
 		s.checked = time.Now()
-		if s.api.Still != nil {
-			caller, err := s.api.Still(s.request)
+		if s.api.CurrentCaller != nil {
+			caller, err := s.api.CurrentCaller(s.request)
 			if err == nil {
 				err = s.api.maySeeChanges(caller)
 			}

@@ -51,7 +51,7 @@ func (rd *renderer) embed(b []byte, r *store.Resource, embeds []*schema.Embeddin
 
 // embedOne appends the resources of a subcollection as an array.
 func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte, error) {
-	q, err := rd.api.Found(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
+	q, err := rd.api.NarrowComputed(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		return resource.Target{Any: true, ID: id}, nil
 	}
 	if t.Collection = a.Collection(parts[0]); len(parts) < 3 {
-		t.Collection = a.AtPath(parts[0])
+		t.Collection = a.CollectionByPath(parts[0])
 	}
 	if t.Collection == nil || t.Collection.Inner && len(parts) < 3 || len(parts) > 4 {
 		return t, a.notServed(r, parts)
@@ -335,8 +335,8 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		w.Header().Set("ETag", etag(row))
 		rd := a.renderer(tx, o.media, caller)
 		var extra map[string]string
-		if t.Alias && a.OfRequest != nil {
-			extra = a.OfRequest(r, caller)
+		if t.Alias && a.RequestFields != nil {
+			extra = a.RequestFields(r, caller)
 		}
 		body, err = rd.renderResource((*buffer)[:0], row, o.fields, caller, extra) // from the start, because the transaction may run again
 		return err

@@ -105,7 +105,7 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 			}
 		}
 	}
-	q, err := a.Found(tx, p.target.Sub, p.target.ID, p.query)
+	q, err := a.NarrowComputed(tx, p.target.Sub, p.target.ID, p.query)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a *Server) report(rep resource.Report) func(http.ResponseWriter, *http.Req
 
 // reportPath returns the OpenAPI path item of a report.
 func (a *Server) reportPath(c *resource.Collection, rep resource.Report) doc {
-	answer := schema.OfGo(reflect.TypeOf(rep.Answer))
+	answer := schema.ReflectSchema(reflect.TypeOf(rep.Answer))
 	if properties, ok := answer["properties"].(map[string]any); ok {
 		properties["_links"] = ref("schemas/Links")
 	}

@@ -39,11 +39,11 @@ type Server struct {
 
 	// SetCookie stores the credentials of a new session in the browser.
 	SetCookie func(w http.ResponseWriter, r *http.Request, credentials string)
-	// OfRequest returns the transient fields that the resource of an alias has from the request itself, such as the token of the current
+	// RequestFields returns the transient fields that the resource of an alias has from the request itself, such as the token of the current
 	// session.
-	OfRequest func(r *http.Request, caller resource.Caller) map[string]string
-	// Still returns the current caller of a long request; nil if the caller cannot change.
-	Still func(r *http.Request) (resource.Caller, error)
+	RequestFields func(r *http.Request, caller resource.Caller) map[string]string
+	// CurrentCaller returns the current caller of a long request; nil if the caller cannot change.
+	CurrentCaller func(r *http.Request) (resource.Caller, error)
 	// Beat is the interval of heartbeats and of authorization checks in a change feed.
 	Beat time.Duration
 	// Apply applies one resource of a document (imports.Apply).

@@ -41,9 +41,9 @@ func (a *Server) rowCount(tx *store.Tx, p listPlan, q *store.Query) (*rowCount, 
 	}
 	switch {
 	case n == 0:
-		q.Where, rows.q.Where = store.Nothing, store.Nothing
+		q.Where, rows.q.Where = store.False, store.False
 	case left <= 0:
-		q.Where = store.Nothing
+		q.Where = store.False
 	default:
 		q.Limit = min(q.Limit, left)
 	}

@@ -111,7 +111,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		return a.createList(w, rq)
 	}
 	dry := dryRun(r)
-	if t.Sub != nil && t.Sub.Asks && !dry {
+	if t.Sub != nil && t.Sub.NeedsApproval && !dry {
 		return a.ask(w, rq)
 	}
 	if dry {
@@ -121,7 +121,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		}
 	}
 	var ans answer
-	err := a.WithOutside(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
+	err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
 		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
@@ -175,7 +175,7 @@ func setRecordedHeader(w http.ResponseWriter, caller resource.Caller, ans answer
 
 // listable reports whether a POST to the target may have a list as its body.
 func listable(t resource.Target) bool {
-	return t.Sub != nil && !t.Sub.Asks || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
+	return t.Sub != nil && !t.Sub.NeedsApproval || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
 }
 
 // conflictProblem returns a problem for a violated unique index that no rule has checked before.
@@ -336,7 +336,7 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 
 func (a *Server) performApproved(tx *store.Tx, rq *request) (answer, error) {
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
-		Prepared: rq.prepared, Made: rq.outside.Made,
+		Prepared: rq.prepared, Results: rq.outside.Results,
 		Content: rq.content,
 		Options: rq.options,
 		Extra:   map[string]string{}}
@@ -394,7 +394,7 @@ func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource
 }
 
 func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
-	if rq.Sub != nil && rq.Sub.Asks {
+	if rq.Sub != nil && rq.Sub.NeedsApproval {
 		return answer{}, problem.Forbidden("OperationNotPermitted",
 			"send a change below a workflow request as a single request: not in a batch or list, and not as a dry run")
 	}
@@ -408,7 +408,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	}
 	var row *store.Resource
 	switch {
-	case rq.Sub != nil && rq.Sub.Make != nil:
+	case rq.Sub != nil && rq.Sub.Join != nil:
 		row, err = a.JoinIn(c, rq.Target)
 	case rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking):
 		row, err = a.Link(c, rq.Target)

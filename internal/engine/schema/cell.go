@@ -142,10 +142,10 @@ type node struct {
 	list    []*node
 }
 
-// Put adds the value of a cell, as the body of a request would; it ignores blanks around it. A column for a part of a member overrides an
-// earlier column for the whole member. A reference given as a string stays a string. Put refuses a cell that conflicts with another one
+// SetCell adds the value of a cell, as the body of a request would; it ignores blanks around it. A column for a part of a member overrides
+// an earlier column for the whole member. A reference given as a string stays a string. Put refuses a cell that conflicts with another one
 // of the row, and a string for a list of references.
-func (r *TableRow) Put(c *Column, text string) error {
+func (r *TableRow) SetCell(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
 	value := c.cellValue(f, strings.TrimSpace(text))
 	if f != nil && f.Kind == References && c.IsWhole() && value[0] == '"' {

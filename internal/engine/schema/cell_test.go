@@ -16,7 +16,7 @@ func FuzzTableRow(f *testing.F) {
 		row := NewTableRow(t)
 		for _, c := range [][2]string{{first, one}, {second, other}} {
 			column, err := ParseColumn(c[0])
-			if err != nil || row.Put(column, c[1]) != nil {
+			if err != nil || row.SetCell(column, c[1]) != nil {
 				return
 			}
 		}
@@ -39,7 +39,7 @@ func TestCellsRoundTrip(t *testing.T) {
 		raw, _ := json.Marshal(text)
 		shown := column.Text(map[string]json.RawMessage{"name": raw})
 		row := NewTableRow(Declare(&boat{}))
-		if err := row.Put(column, shown); err != nil {
+		if err := row.SetCell(column, shown); err != nil {
 			t.Fatal(err)
 		}
 		members, err := row.Members()

@@ -184,7 +184,7 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		return store.AddrKey(a.Unmap()), nil
 	}
 	if n.Op == "eq" || n.Op == "in" || n.Op == "ne" {
-		switch kept, err := f.Kept(v.Text); {
+		switch kept, err := f.Normalize(v.Text); {
 		case f.Hardware && err != nil:
 			return nil, setCode("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
 		case f.DUID && err != nil:
@@ -205,9 +205,9 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 	return v.Text, nil
 }
 
-// Kept returns a text of the field in its stored form, which is also shown: hardware addresses and DUIDs in one notation, names without
-// the final dot. It returns an error if the text is not valid for the field.
-func (f *Field) Kept(text string) (string, error) {
+// Normalize returns a text of the field in its stored form, which is also shown: hardware addresses and DUIDs in one notation, names
+// without the final dot. It returns an error if the text is not valid for the field.
+func (f *Field) Normalize(text string) (string, error) {
 	switch {
 	case f.Hardware:
 		mac, err := space.ParseHardware(text)
@@ -239,8 +239,8 @@ func (f *Field) Same(one, other string) bool {
 		if f.DNS {
 			return naming.Key(one) == naming.Key(other)
 		}
-		a, err := f.Kept(one)
-		b, wrong := f.Kept(other)
+		a, err := f.Normalize(one)
+		b, wrong := f.Normalize(other)
 		return err == nil && wrong == nil && a == b
 	}
 	return false

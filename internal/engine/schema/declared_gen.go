@@ -4,9 +4,6 @@ package schema
 
 // Descriptions are the doc comments of the declared types, by Type and Type.field.
 var Descriptions = map[string]string{
-	"Done":                   "Done is a transaction.",
-	"Done.id":                "id is its number.",
-	"Done.type":              "type is Transaction.",
 	"Head":                   "Head is the part that all resources have in common; every declared type embeds it. The tag head on the embedded field has options for the name: required, nonblank, readOnly.",
 	"Head.id":                "id is the resource's number, unique over the whole manager.",
 	"Head.name":              "name is the resource's name; null if it has none.",
@@ -15,4 +12,7 @@ var Descriptions = map[string]string{
 	"Range":                  "Range is a field of address space. If there is a parent, a request may give only a size, such as /24; then Bits is set and Range is not.",
 	"Recorded":               "Recorded is embedded in resources that record an action, such as moves. It has the transaction of the action.",
 	"Recorded.transaction":   "transaction is the transaction of the action in the history.",
+	"TransactionRef":         "TransactionRef is a transaction.",
+	"TransactionRef.id":      "id is its number.",
+	"TransactionRef.type":    "type is Transaction.",
 }

@@ -122,7 +122,7 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 		}
 		v.SetZero()
 		if f.Kind == References {
-			v.Set(reflect.ValueOf(RefList{Given: true}))
+			v.Set(reflect.ValueOf(RefList{IsSet: true}))
 		}
 		return nil
 	}
@@ -366,7 +366,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 	if f.Min != nil && int64(len(raws)) < *f.Min {
 		return nil, valueError("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	}
-	list := RefList{Given: true}
+	list := RefList{IsSet: true}
 	for i, one := range raws {
 		item, err := parseItem(one)
 		if err != nil {

@@ -30,7 +30,7 @@ func (t *Type) KeyOf(o Object) string {
 	for _, f := range t.Fields {
 		if f.KeyPrefix != "" {
 			text := reflect.ValueOf(o).Elem().FieldByIndex(f.Index).String()
-			if kept, err := f.Kept(text); err == nil { // the validation of the new resource reports other texts
+			if kept, err := f.Normalize(text); err == nil { // the validation of the new resource reports other texts
 				text = kept
 			}
 			return f.KeyPrefix + text
@@ -60,7 +60,7 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 			}
 		case f.Kind == References:
 			list := v.FieldByIndex(f.Index).Interface().(RefList)
-			if !list.Given {
+			if !list.IsSet {
 				break
 			}
 			lists[f.Name] = true

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// OfGo returns the JSON Schema of a Go type as encoding/json encodes it. Members with omitempty or omitzero are not required. The tag
-// `enum` lists the values of a text, separated by bars, and `about` describes a member.
-func OfGo(t reflect.Type) map[string]any {
+// ReflectSchema returns the JSON Schema of a Go type as encoding/json encodes it. Members with omitempty or omitzero are not required. The
+// tag `enum` lists the values of a text, separated by bars, and `about` describes a member.
+func ReflectSchema(t reflect.Type) map[string]any {
 	if t.Kind() == reflect.Pointer { // also of a time
-		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
+		return map[string]any{"anyOf": []any{ReflectSchema(t.Elem()), map[string]any{"type": "null"}}}
 	}
 	if t == reflect.TypeFor[time.Time]() {
 		return map[string]any{"type": "string", "format": "date-time"}
@@ -24,12 +24,12 @@ func OfGo(t reflect.Type) map[string]any {
 	case reflect.Interface:
 		return map[string]any{}
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": OfGo(t.Elem())}
+		return map[string]any{"type": "object", "additionalProperties": ReflectSchema(t.Elem())}
 	case reflect.Slice:
 		if t == reflect.TypeFor[json.RawMessage]() {
 			return map[string]any{"type": "object"}
 		}
-		return map[string]any{"type": "array", "items": OfGo(t.Elem())}
+		return map[string]any{"type": "array", "items": ReflectSchema(t.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32:
@@ -48,7 +48,7 @@ func OfGo(t reflect.Type) map[string]any {
 		if name == "" || name == "-" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
 			continue
 		}
-		property := OfGo(f.Type)
+		property := ReflectSchema(f.Type)
 		if values := f.Tag.Get("enum"); values != "" {
 			property["enum"] = strings.Split(values, "|")
 		}

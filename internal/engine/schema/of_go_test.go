@@ -15,7 +15,7 @@ func TestOfGoPointers(t *testing.T) {
 		Tag   uint16     `json:"tag"`
 		State string     `json:"state" enum:"OLD|NEW"`
 	}
-	text, err := json.Marshal(OfGo(reflect.TypeFor[one]())["properties"])
+	text, err := json.Marshal(ReflectSchema(reflect.TypeFor[one]())["properties"])
 	if err != nil || string(text) != `{"at":{"anyOf":[{"format":"date-time","type":"string"},{"type":"null"}]},`+
 		`"since":{"format":"date-time","type":"string"},"state":{"enum":["OLD","NEW"],"type":"string"},"tag":{"format":"int64","type":"integer"}}` {
 		t.Errorf("%s, %v", text, err)

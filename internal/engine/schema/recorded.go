@@ -3,11 +3,11 @@ package schema
 // Recorded is embedded in resources that record an action, such as moves. It has the transaction of the action.
 type Recorded struct {
 	// Transaction is the transaction of the action in the history.
-	Transaction *Done `api:"transaction,readOnly"`
+	Transaction *TransactionRef `api:"transaction,readOnly"`
 }
 
-// Done is a transaction.
-type Done struct {
+// TransactionRef is a transaction.
+type TransactionRef struct {
 	// ID is its number.
 	ID int64 `api:"id"`
 	// Type is Transaction.
@@ -16,5 +16,5 @@ type Done struct {
 
 // Record sets the transaction.
 func (r *Recorded) Record(transaction int64) {
-	r.Transaction = &Done{ID: transaction, Type: "Transaction"}
+	r.Transaction = &TransactionRef{ID: transaction, Type: "Transaction"}
 }

@@ -50,14 +50,14 @@ type Ref struct {
 
 // RefList is a field that refers to many resources. It is write-only; a subcollection shows its targets.
 type RefList struct {
-	// Given says that the request has the field; otherwise a change leaves the links unchanged.
-	Given bool
+	// IsSet says that the request has the field; otherwise a change leaves the links unchanged.
+	IsSet bool
 	Items []RefItem
 }
 
 // Refer returns a list of references to resources, each once.
 func Refer(ids []int64) RefList {
-	list := RefList{Given: true}
+	list := RefList{IsSet: true}
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		list.Items = append(list.Items, RefItem{ID: id})
 	}

@@ -15,8 +15,8 @@ import (
 type Secret struct {
 	// Plain is the text from a request; it is encrypted before it is stored.
 	Plain string
-	// Given says that a request has it.
-	Given bool
+	// IsSet says that a request has it.
+	IsSet bool
 	// Sealed is the stored, encrypted text; empty if there is none.
 	Sealed string
 }
@@ -45,11 +45,11 @@ func (f *Field) parseSecret(raw json.RawMessage) (any, error) {
 		return nil, valueError("JsonDeserializationError", "must be a string")
 	}
 	if text == "" {
-		return Secret{Given: true}, nil
+		return Secret{IsSet: true}, nil
 	}
 	read, err := f.parseText(text)
 	text, _ = read.(string)
-	return Secret{Plain: text, Given: true}, err
+	return Secret{Plain: text, IsSet: true}, err
 }
 
 // readSealed decodes a stored secret, or a stored object that may contain some.
@@ -150,7 +150,7 @@ func keepSecrets(fields []*Field, old, now reflect.Value) {
 		switch f.Kind {
 		case SecretText:
 			then, _ := was.Interface().(Secret)
-			if s, _ := is.Interface().(Secret); !s.Given && s.Sealed == "" {
+			if s, _ := is.Interface().(Secret); !s.IsSet && s.Sealed == "" {
 				is.Set(reflect.ValueOf(then))
 			}
 		case Nested:

@@ -234,7 +234,7 @@ func (c *Cache[K, V]) sharedTopics() []string {
 
 // canShare reports whether transactions may share a value.
 func (c *Cache[K, V]) canShare(value V) bool {
-	if c.by != nil && c.among != nil && !c.s.OneWriter() && !slices.Contains(c.among, c.by(value)) {
+	if c.by != nil && c.among != nil && !c.s.HasOneWriter() && !slices.Contains(c.among, c.by(value)) {
 		return false
 	}
 	return c.s.canShare(c.sharedTopics())

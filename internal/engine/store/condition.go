@@ -409,8 +409,8 @@ func (e Touching) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// Nothing is a condition that is never true.
-var Nothing Expr = nothing{}
+// False is a condition that is never true.
+var False Expr = nothing{}
 
 type nothing struct{}
 

@@ -27,7 +27,7 @@ type spanBelow struct {
 // expectAtOnce is the number of keys or spans of one statement.
 const expectAtOnce = 250
 
-// ExpectKeys reads the resources of a configuration with the given keys, for later calls of ByKey in this change.
+// ExpectKeys reads the resources of a configuration with the given keys, for later calls of ResourcesByKey in this change.
 func (tx *Tx) ExpectKeys(configuration int64, keys []string) error {
 	if err := tx.requireWriting(); err != nil {
 		return err

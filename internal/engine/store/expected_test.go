@@ -29,7 +29,7 @@ func expectedRows(t *testing.T, s *Store) {
 		}
 		check := func(key, at, want string) {
 			t.Helper()
-			byKey, err := tx.ByKey(7, key)
+			byKey, err := tx.ResourcesByKey(7, key)
 			bySpan, e := tx.BeginningAt(5, "things", low(at))
 			if err != nil || e != nil {
 				t.Fatal(err, e)

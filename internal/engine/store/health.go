@@ -15,17 +15,17 @@ type Condition string
 // The conditions. A FULL database can be read and rejects changes until one succeeds again. A DAMAGED one stays so until the process
 // ends, because only a person can know that it was repaired. An AWAY database recovers by itself.
 const (
-	Ready   Condition = "READY"
-	Full    Condition = "FULL"
-	Damaged Condition = "DAMAGED"
-	Away    Condition = "AWAY"
+	Ready       Condition = "READY"
+	Full        Condition = "FULL"
+	Damaged     Condition = "DAMAGED"
+	Unreachable Condition = "AWAY"
 )
 
 // Conditions are all conditions.
-var Conditions = []Condition{Ready, Full, Damaged, Away}
+var Conditions = []Condition{Ready, Full, Damaged, Unreachable}
 
 // conditionCodes maps the codes of errors to the conditions that they indicate.
-var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged": Damaged, "DatabaseUnavailable": Away}
+var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged": Damaged, "DatabaseUnavailable": Unreachable}
 
 // conditionState is a condition other than READY, with the error that indicated it.
 type conditionState struct {
@@ -53,7 +53,7 @@ func (s *Store) Condition() (is Condition, since time.Time, why error) {
 func (s *Store) recordCondition(err error, change bool) error {
 	was := s.condition.Load()
 	if err == nil {
-		if was != nil && (was.condition == Away || was.condition == Full && change && time.Since(was.lastSeen) > fullFor) {
+		if was != nil && (was.condition == Unreachable || was.condition == Full && change && time.Since(was.lastSeen) > fullFor) {
 			s.condition.CompareAndSwap(was, nil)
 		}
 		return nil
@@ -83,7 +83,7 @@ const probeTimeout = 5 * time.Second
 // runAccess runs access and derives the condition of the database from its error. change is true if the access is a change. While the
 // database is AWAY, it first waits up to probeTimeout for an answer, because a hanging server would block the access.
 func (s *Store) runAccess(ctx context.Context, change bool, access func(context.Context) error) error {
-	if f := s.condition.Load(); f != nil && f.condition == Away {
+	if f := s.condition.Load(); f != nil && f.condition == Unreachable {
 		if err := s.probe(ctx); err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ const wholeIndexes = "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid 
 	"WHERE i.indrelid = 'resource'::regclass AND i.indisvalid"
 
 func (e *sqliteEngine) keepIndexes(ctx context.Context, all []Index) error {
-	return e.update(ctx, OwnTables(), Author{}, func(tx *Tx) error {
+	return e.update(ctx, ExtensionScope(), Author{}, func(tx *Tx) error {
 		names, err := indexNames(tx)
 		if err != nil {
 			return err

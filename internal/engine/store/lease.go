@@ -33,7 +33,7 @@ var ErrLeaseLost = errors.New("another manager has taken over the lease")
 // Acquire takes or renews the lease and reports whether this process holds it.
 func (l *Lease) Acquire(ctx context.Context) (held bool, err error) {
 	var taken int64
-	err = l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
+	err = l.store.UpdateIn(ctx, ExtensionScope(), Author{}, func(tx *Tx) error {
 		var holder string
 		var fence, until int64
 		err := tx.QueryRow("SELECT holder, fence, until FROM lease WHERE name = ?", l.name).Scan(&holder, &fence, &until)
@@ -89,7 +89,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.fence.Load() == 0 {
 		return nil
 	}
-	return l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
+	return l.store.UpdateIn(ctx, ExtensionScope(), Author{}, func(tx *Tx) error {
 		return tx.Write("UPDATE lease SET until = 0 WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 	})
 }

@@ -74,7 +74,7 @@ func (c candidate) hasStablePlan() bool {
 // planAccess decides how to find the rows of a query, whose references must be resolved.
 func (tx *Tx) planAccess(q Query) (a access, err error) {
 	if isNeverTrue(q.Where) { // neither database tries its indexes
-		return access{where: Nothing}, nil
+		return access{where: False}, nil
 	}
 	a.where = q.Where
 	if q.From != Resources || tx.writing || q.Direct { // an update only reads rows that it knows to be few

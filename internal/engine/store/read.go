@@ -316,8 +316,8 @@ func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
 	return ids, err
 }
 
-// ByKey reads the resources of a configuration with the given key.
-func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
+// ResourcesByKey reads the resources of a configuration with the given key.
+func (tx *Tx) ResourcesByKey(configuration int64, key string) ([]*Resource, error) {
 	if found, ok := tx.expected.keys[keyIn{configuration, key}]; ok {
 		return shallowCopies(found), nil
 	}

@@ -60,7 +60,7 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 	case len(ids) > maxTargets:
 		return e, nil
 	case len(ids) == 0:
-		return Nothing, nil
+		return False, nil
 	case !e.Column:
 		return LinksTo{Targets: ids, Field: e.Ref}, nil
 	}

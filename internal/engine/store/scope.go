@@ -23,9 +23,9 @@ type Scope struct {
 	ownRows bool
 }
 
-// OwnRows is the scope of an update of an extension's own tables that locks its rows itself (Tx.Locking), or writes each row without
-// reading it first. Each of its statements sees the latest commits. Updates of different rows never conflict.
-func OwnRows() Scope { return Scope{ownTables: true, ownRows: true} }
+// LockedRowsScope is the scope of an update of an extension's own tables that locks its rows itself (Tx.Locking), or writes each row
+// without reading it first. Each of its statements sees the latest commits. Updates of different rows never conflict.
+func LockedRowsScope() Scope { return Scope{ownTables: true, ownRows: true} }
 
 // Locking returns the end of a SELECT that locks its rows: other updates that lock or change them wait for this update.
 func (tx *Tx) Locking() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE"}) }
@@ -36,8 +36,8 @@ func (tx *Tx) LockingFree() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY 
 // Staying returns the end of a SELECT of rows that must not be deleted before this update ends. They may be changed.
 func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}) }
 
-// OwnTables is the scope of an update that only uses tables of an extension.
-func OwnTables() Scope { return Scope{ownTables: true} }
+// ExtensionScope is the scope of an update that only uses tables of an extension.
+func ExtensionScope() Scope { return Scope{ownTables: true} }
 
 // ConfigurationScope returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below
 // the resource.

@@ -78,8 +78,8 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// OneWriter reports whether changes run one after another, as on SQLite, where waiting changes share a commit.
-func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
+// HasOneWriter reports whether changes run one after another, as on SQLite, where waiting changes share a commit.
+func (s *Store) HasOneWriter() bool { return s.engine.oneWriter() }
 
 // Ready returns an error if the database does not answer, or is known to be damaged.
 func (s *Store) Ready(ctx context.Context) error {

@@ -50,7 +50,7 @@ func (g Governed) Expr() Expr {
 	case g.Otherwise:
 		return nil
 	default:
-		return Nothing
+		return False
 	}
 	if len(g.Around.Collections) > 0 {
 		return g.fromAbove()
@@ -295,13 +295,13 @@ func EqualConditions(a, b Expr) bool {
 	case *governedBelow:
 		return b == Expr(g)
 	}
-	return a == Nothing && b == Nothing
+	return a == False && b == False
 }
 
-// OfResource is true for the rows of a view that have the id of a resource which meets a condition.
-type OfResource struct{ Where Expr }
+// ResourceCondition is true for the rows of a view that have the id of a resource which meets a condition.
+type ResourceCondition struct{ Where Expr }
 
-func (e OfResource) sql(b *builder, row string) {
+func (e ResourceCondition) sql(b *builder, row string) {
 	b.rows++
 	of := "o" + strconv.Itoa(b.rows)
 	b.WriteString("EXISTS (SELECT 1 FROM resource " + of + " WHERE " + of + ".id = " + row + ".id AND ")

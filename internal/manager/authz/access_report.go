@@ -151,7 +151,7 @@ func collectionAccess(a *resource.API, as resource.Caller, c *resource.Collectio
 	switch {
 	case seen == nil:
 		x.Visible = seesAll
-	case seen == store.Nothing, governed && r.highestIn(a, c) < View:
+	case seen == store.False, governed && r.highestIn(a, c) < View:
 		x.Visible = seesNone
 	}
 	_, err = May(as, resource.ActionChange, resource.Subject{Collection: c, ID: resource.RootID})
@@ -203,7 +203,7 @@ func (s *Policy) placesOf(tx *store.Tx, a *resource.API, caller, as resource.Cal
 	if err := tx.Heads(r.placeIDs, heads); err != nil {
 		return nil, err
 	}
-	seen, err := a.Seen(tx, caller, r.placeIDs)
+	seen, err := a.VisibleResources(tx, caller, r.placeIDs)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (r *Rights) approvable() store.Expr {
 		}
 		of := store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"resourceType"}}, Op: "eq", Value: name}
 		rest = append(rest, store.Not{Expr: of})
-		if e := r.approvableOfType(name); e != store.Nothing {
+		if e := r.approvableOfType(name); e != store.False {
 			either = append(either, store.All{of, orAll(e)})
 		}
 	}
@@ -175,11 +175,11 @@ func (r *Rights) approvable() store.Expr {
 	switch {
 	case len(rest) == 0:
 		return e
-	case e != store.Nothing:
+	case e != store.False:
 		either = append(either, append(rest, orAll(e)))
 	}
 	if len(either) == 0 {
-		return store.Nothing
+		return store.False
 	}
 	return either
 }
@@ -192,7 +192,7 @@ func (r *Rights) approvableOfType(typeName string) store.Expr {
 		g.Own[id], g.Below[id] = r.places[id].approvesType(typeName), r.places[id].approvesType(typeName)
 	}
 	switch e := g.Expr(); e {
-	case nil, store.Nothing:
+	case nil, store.False:
 		return e
 	default:
 		return store.Through{Ref: "place", Where: e}

@@ -69,7 +69,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	case c.ReadOnly && (!own || isPersonal(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	// For resources with the guard Everybody, rightsFollower checks the change itself.
-	case guarded && on.Collection.Guard != resource.AnyCaller && visible(c, on) == store.Nothing:
+	case guarded && on.Collection.Guard != resource.AnyCaller && visible(c, on) == store.False:
 		return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
@@ -120,7 +120,7 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 	switch on.Collection.Guard {
 	case resource.Common:
 		if r != nil && !r.seesAnything() {
-			return store.Nothing
+			return store.False
 		}
 		return nil
 	case resource.Accounts:
@@ -134,23 +134,23 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 	case resource.Sessions:
 		return store.HasParent(c.User)
 	case resource.Administration:
-		return store.Nothing
+		return store.False
 	case resource.Logs:
 		if r != nil && r.logs {
 			return nil
 		}
-		return store.Nothing
+		return store.False
 	case resource.HistoryList:
 		switch {
 		case c.History == "HIDE":
-			return store.Nothing
+			return store.False
 		case r != nil && !r.SeesEverything(): // other users change resources that the user may not see
 			return store.HasParent(c.User)
 		}
 		return nil
 	case resource.HistoryImages:
 		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" || r != nil && !r.SeesEverything() {
-			return store.Nothing
+			return store.False
 		}
 		return nil
 	case resource.Events:
@@ -158,7 +158,7 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 		case r == nil || r.events:
 			return nil
 		case !r.SeesEverything():
-			return store.Nothing
+			return store.False
 		}
 		return notAdministrative
 	case resource.Granted:
@@ -187,7 +187,7 @@ func visibleRights(c resource.Caller, r *Rights) store.Expr {
 	case hasPrivilege(c, "VIEW_MY_ACCESS_RIGHTS"):
 		return store.LinksTo{Targets: r.subjects, Field: "userScope"}
 	}
-	return store.Nothing
+	return store.False
 }
 
 // anyOf returns the disjunction of two conditions. A nil condition matches everything.
@@ -195,7 +195,7 @@ func anyOf(one, other store.Expr) store.Expr {
 	switch other {
 	case nil:
 		return nil
-	case store.Nothing:
+	case store.False:
 		return one
 	}
 	return store.Any{one, other}

@@ -59,7 +59,7 @@ func TestPermissions(t *testing.T) {
 		{lister, resource.HistoryList, true, true}, {lister, resource.HistoryImages, false, false}, {analyst, resource.AnyCaller, true, true},
 	} {
 		seen, err := May(c.who, resource.ActionFind, resource.Subject{Collection: guarded(c.guard)})
-		if err != nil || (seen == nil) != c.all || (seen != store.Nothing) != c.something {
+		if err != nil || (seen == nil) != c.all || (seen != store.False) != c.something {
 			t.Errorf("%+v sees of %d: %v, %v", c.who, c.guard, seen, err)
 		}
 	}

@@ -265,16 +265,16 @@ func (r *Rights) visible(c *resource.Collection, alone bool) store.Expr {
 // visibleResources returns the condition for rows that show resources of any type; nil for all.
 func (r *Rights) visibleResources() store.Expr {
 	e := r.ofAnyType()
-	if e == nil || e == store.Nothing {
+	if e == nil || e == store.False {
 		return e
 	}
-	return store.OfResource{Where: e}
+	return store.ResourceCondition{Where: e}
 }
 
 // visibleAlong returns the condition for rows that are visible with their parents; nil for all.
 func (r *Rights) visibleAlong() store.Expr {
 	e := r.ofAnyType()
-	if e == nil || e == store.Nothing {
+	if e == nil || e == store.False {
 		return e
 	}
 	return store.Through{Ref: "parent", Column: true, Where: e}

@@ -29,7 +29,7 @@ const uploadRetryInterval = 5 * time.Minute
 
 // checkRemote returns an error if files cannot be uploaded with the settings of a schedule. A new host deletes the host key.
 func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
-	if old, ok := c.Old.(*DatabaseBackupSchedule); ok && old.RemoteHost != x.RemoteHost && !c.Given["remoteHostKey"] {
+	if old, ok := c.Old.(*DatabaseBackupSchedule); ok && old.RemoteHost != x.RemoteHost && !c.SetFields["remoteHostKey"] {
 		x.RemoteHostKey = ""
 	}
 	if x.TransferProtocol != "" && x.TransferProtocol != remote.SFTP && x.TransferProtocol != remote.S3 {
@@ -289,7 +289,7 @@ func (r *Runner) uploadSchedule(ctx context.Context, id int64, place string) err
 		return err
 	}
 	if u.schedule == nil {
-		return r.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		return r.lease.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Write("UPDATE backup_remote SET pending = 0, fault = '' WHERE schedule = ?", id)
 		})
 	}

@@ -232,7 +232,7 @@ func (r *Runner) removeDeleted(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return r.api.Store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	return r.api.Store.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(files)
 		for _, name := range names {
 			if err := tx.Write("DELETE FROM backup_gone WHERE place = ? AND name = ?", place, name); err != nil {

@@ -76,7 +76,7 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.isRequested = x.State == queued
-	if c.Given["state"] && x.State != "" && !x.isRequested {
+	if c.SetFields["state"] && x.State != "" && !x.isRequested {
 		return problem.Field("InvalidEnumValue", "state", "%s cannot be set; use %s to create a backup now", x.State, queued)
 	}
 	x.State, x.NextDateTime, x.LastDateTime, x.LastRemoteDateTime = "", time.Time{}, time.Time{}, time.Time{}

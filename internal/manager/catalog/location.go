@@ -84,7 +84,7 @@ func SeedLocations(c *resource.Change) error {
 
 // BeforeDelete rejects the deletion of a country, which would delete every location below it.
 func (x *Location) BeforeDelete(c *resource.Change) error {
-	if x.Parent == 0 && !c.With {
+	if x.Parent == 0 && !c.ParentDeleted {
 		return problem.InUse("%s is a country and cannot be deleted", x.Name)
 	}
 	return nil

@@ -68,7 +68,7 @@ func expiresAt(op string, value any) (store.Expr, error) {
 	switch op {
 	case "eq":
 		if seconds < 0 || seconds >= infinite {
-			return store.Nothing, nil
+			return store.False, nil
 		}
 		first, last = packEnd(seconds), packEnd(seconds)
 	case "ge":
@@ -81,7 +81,7 @@ func expiresAt(op string, value any) (store.Expr, error) {
 		last = packEnd(seconds - 1)
 	}
 	if seconds >= infinite-1 && op[0] == 'g' || seconds < 1 && op[0] == 'l' {
-		return store.Nothing, nil
+		return store.False, nil
 	}
 	return store.Selected{Query: fmt.Sprintf(selectEnds, "p.latest >= ? AND p.earliest <= ?", "BETWEEN ? AND ?"),
 		Args: []any{first, last, first, last}}, nil

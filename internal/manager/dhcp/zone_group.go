@@ -89,7 +89,7 @@ func (x *ZoneDeclaration) check() error {
 // checkRealm rejects a realm without a key distribution center.
 func (x *ZoneDeclaration) checkRealm(c *resource.Change) error {
 	realm := x.DynamicUpdateSigningKeyRealm.ID
-	if realm == 0 || !c.Given["dynamicUpdateSigningKeyRealm"] {
+	if realm == 0 || !c.SetFields["dynamicUpdateSigningKeyRealm"] {
 		return nil
 	}
 	there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("keyDistributionCenters"),

@@ -320,7 +320,7 @@ func writeChanges(out io.Writer, from, to string, all map[string]*netChange) err
 		one := all[id]
 		switch {
 		case one.to == "" && one.from != "":
-			w.Gone(id)
+			w.Deleted(id)
 			continue
 		case one.to == one.from:
 			continue

@@ -337,13 +337,13 @@ func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcp
 	return s, true
 }
 
-// At implements dhcpdata.Leases.
-func (l *reportedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
+// Lease implements dhcpdata.Leases.
+func (l *reportedLeases) Lease(a netip.Addr) (dhcpdata.LeaseState, bool) {
 	return l.state(dhcp.HolderAt(l.tx, l.configuration, a))
 }
 
-// Of implements dhcpdata.Leases.
-func (l *reportedLeases) Of(network int64, client string) (dhcpdata.LeaseState, bool) {
+// ClientLease implements dhcpdata.Leases.
+func (l *reportedLeases) ClientLease(network int64, client string) (dhcpdata.LeaseState, bool) {
 	for _, s := range l.listOf(client) {
 		if s.Network == network {
 			return s, true
@@ -372,8 +372,8 @@ func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
 	return all
 }
 
-// OfHardware implements dhcpdata.Leases.
-func (l *reportedLeases) OfHardware(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
+// HardwareLeases implements dhcpdata.Leases.
+func (l *reportedLeases) HardwareLeases(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
 	held, err := dhcp.HoldersOf(l.tx, l.configuration, hardware, nil)
 	for _, one := range held {
 		if s, ok := l.state(one, true, nil); ok && s.Network == network {
@@ -384,8 +384,8 @@ func (l *reportedLeases) OfHardware(network int64, hardware []byte) (all []dhcpd
 	return all
 }
 
-// Elsewhere implements dhcpdata.Leases.
-func (l *reportedLeases) Elsewhere(network int64, client string) []dhcpdata.LeaseState {
+// OtherLeases implements dhcpdata.Leases.
+func (l *reportedLeases) OtherLeases(network int64, client string) []dhcpdata.LeaseState {
 	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
 }
 
@@ -395,8 +395,8 @@ const (
 	explorePage = 1000
 )
 
-// Next implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
-func (l *reportedLeases) Next(_, _ int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
+// NextFree implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
+func (l *reportedLeases) NextFree(_, _ int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	examined := 0
 	for _, r := range ranges {
 		for from, more := r.First, true; more; {
@@ -451,8 +451,8 @@ func firstFree(first, last netip.Addr, held []dhcp.Holder, abandoned bool, usabl
 // Exhausted implements dhcpdata.Leases.
 func (l *reportedLeases) Exhausted(int64) bool { return false }
 
-// Used implements dhcpdata.Leases. The numbers of the server are not known here.
-func (l *reportedLeases) Used(int64) uint64 { return 0 }
+// CountUsed implements dhcpdata.Leases. The numbers of the server are not known here.
+func (l *reportedLeases) CountUsed(int64) uint64 { return 0 }
 
 // Members implements dhcpdata.Leases. The numbers of the server are not known here.
 func (l *reportedLeases) Members(int64, string) int { return 0 }

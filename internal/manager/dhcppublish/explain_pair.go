@@ -36,7 +36,7 @@ func (l *reportedLeases) Limit(network int64, _ netip.Addr, client string, wante
 	if l.pair == nil || l.pair.alone {
 		return wanted
 	}
-	if s, has := l.Of(network, client); has && s.State == dhcpdata.Leased {
+	if s, has := l.ClientLease(network, client); has && s.State == dhcpdata.Leased {
 		return wanted
 	}
 	return min(wanted, now+int64(l.pair.MCLT))

@@ -13,6 +13,7 @@ import (
 
 	"portolan/internal/base/naming"
 	"portolan/internal/base/snmpwalk"
+	"portolan/internal/base/space"
 	"portolan/internal/manager/outbound"
 	"portolan/internal/manager/snmp"
 )
@@ -91,36 +92,37 @@ func targetOf(x *snmp.Settings, secrets map[string]string) *snmpwalk.Target {
 	return t
 }
 
-// readDevices reads the devices of the policy. A device that does not answer is a message; the run is then partial. It returns an error if
-// no device answers.
+// readDevices reads the devices of the policy, and the neighbouring devices in its boundaries. A listed device that does not answer is a
+// message; the run is then partial. It returns an error if no device answers.
 func (s *Sweeper) readDevices(ctx context.Context, w *sweep) error {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, concurrentDevices)
+	w.target.WithDevices, w.target.ByVLAN = len(w.common.NeighborBoundaries) > 0, w.common.VLANTablesEnabled
+	var round []netip.Addr
 	for _, text := range w.common.SeedRouterAddresses {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
 			return err
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			d, err := readDevice(ctx, *w.target, a, w.pace)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				w.fail(fmt.Sprintf("%s: %v", a, err))
-				return
-			}
-			for _, p := range d.Problems {
-				w.fail(fmt.Sprintf("%s: %s", a, p))
-			}
-			w.devices = append(w.devices, &foundDevice{a, d})
-		})
+		round = append(round, a.Unmap())
 	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	f := follower{known: map[netip.Addr]bool{}, left: int(w.common.NeighborLimit)}
+	var err error
+	if f.bounds, err = parseRanges(w.common.NeighborBoundaries); err != nil {
+		return err
+	}
+	for isListed := true; len(round) > 0; isListed = false {
+		found := w.readRound(ctx, round, isListed)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, d := range found {
+			if isListed || !w.hasDevice(d) {
+				w.devices = append(w.devices, d)
+			}
+		}
+		round = f.next(round, found)
+	}
+	if f.isLimited {
+		w.messages = append(w.messages, fmt.Sprintf("more than %d neighbouring devices: the others were not read", w.common.NeighborLimit))
 	}
 	slices.SortFunc(w.devices, func(a, b *foundDevice) int { return a.address.Compare(b.address) })
 	slices.Sort(w.messages)
@@ -131,9 +133,83 @@ func (s *Sweeper) readDevices(ctx context.Context, w *sweep) error {
 	return nil
 }
 
+// readRound reads devices and returns those that answered, by address. A neighbouring device that does not answer is a message only: many
+// neighbours, such as telephones, have no SNMP.
+func (w *sweep) readRound(ctx context.Context, round []netip.Addr, isListed bool) (found []*foundDevice) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, concurrentDevices)
+	for _, a := range round {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			d, err := readDevice(ctx, *w.target, a, w.pace)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil && isListed:
+				w.fail(fmt.Sprintf("%s: %v", a, err))
+			case err != nil:
+				w.note(fmt.Sprintf("%s, a neighbouring device: %v", a, err))
+			default:
+				for _, p := range d.Problems {
+					w.fail(fmt.Sprintf("%s: %s", a, p))
+				}
+				found = append(found, &foundDevice{a, d})
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(found, func(a, b *foundDevice) int { return a.address.Compare(b.address) })
+	return found
+}
+
+// hasDevice reports whether a device was read at another of its addresses.
+func (w *sweep) hasDevice(d *foundDevice) bool {
+	return d.Name != "" && slices.ContainsFunc(w.devices, func(x *foundDevice) bool {
+		return x.Name == d.Name && x.Description == d.Description && x.Location == d.Location
+	})
+}
+
+// follower selects the neighbouring devices to read: those in the boundaries, each once, up to a limit.
+type follower struct {
+	bounds []space.Range
+	known  map[netip.Addr]bool
+	left   int
+	// isLimited reports that neighbours were left out because of the limit.
+	isLimited bool
+}
+
+// next returns the neighbours of the devices of a round that were not read yet.
+func (f *follower) next(round []netip.Addr, found []*foundDevice) (neighbours []netip.Addr) {
+	for _, a := range round {
+		f.known[a] = true
+	}
+	for _, d := range found {
+		for _, a := range d.Devices {
+			if f.known[a] || !contains(f.bounds, a) {
+				continue
+			}
+			if f.left == 0 {
+				f.isLimited = true
+				continue
+			}
+			f.left--
+			f.known[a] = true
+			neighbours = append(neighbours, a)
+		}
+	}
+	return neighbours
+}
+
 // fail records a problem of the scan. The run is partial: addresses that it did not see may exist.
 func (w *sweep) fail(message string) {
 	w.isPartial = true
+	w.note(message)
+}
+
+// note adds a message, up to maxMessages.
+func (w *sweep) note(message string) {
 	if len(w.messages) < maxMessages {
 		w.messages = append(w.messages, message)
 	}

@@ -60,7 +60,7 @@ func (x *ACL) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.IsRequested() {
 		return problem.Forbidden("UpdateNotAllowed", "the list %s is built in and cannot be changed", old.Name)
 	}
-	if x.Predefined || !c.IsCreation() && !c.Given["matchElements"] {
+	if x.Predefined || !c.IsCreation() && !c.SetFields["matchElements"] {
 		return nil
 	}
 	ids, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements)

@@ -131,7 +131,7 @@ func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record,
 
 // findInView finds a host record or zone by its name, in a view or, if view is 0, in any view.
 func findInView(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
-	found, err := tx.ByKey(configuration, key)
+	found, err := tx.ResourcesByKey(configuration, key)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func findInView(tx *store.Tx, configuration int64, key, kind string, view int64)
 func createHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
 	reverse, said := createReverseRecord.Lookup(c.Options)
-	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}
+	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{IsSet: true, Items: []schema.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")
 	_, err := c.FollowingWithOptions("name", "addresses").Create(t, host)

@@ -95,7 +95,7 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	}
 	slices.Reverse(labels)
 	number := strings.Join(labels, "")
-	if x.NumberName == "" || !c.Given["numberName"] {
+	if x.NumberName == "" || !c.SetFields["numberName"] {
 		x.NumberName = number
 	}
 	if digits := strings.NewReplacer("+", "", "-", "", " ", "").Replace(x.NumberName); digits != number {

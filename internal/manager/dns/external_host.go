@@ -81,7 +81,7 @@ func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 
 // Validate rejects a second record for the same host.
 func (x *ExternalHostRecord) Validate(c *resource.Change) error {
-	same, err := c.Tx.ByKey(x.Config, naming.Key(x.AbsoluteName))
+	same, err := c.Tx.ResourcesByKey(x.Config, naming.Key(x.AbsoluteName))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func ExternalHost(c *resource.Change, view *store.Resource, name string) (schema
 			return schema.Ref{}, err
 		}
 	}
-	found, err := c.Tx.ByKey(view.Configuration, naming.Key(name))
+	found, err := c.Tx.ResourcesByKey(view.Configuration, naming.Key(name))
 	if err != nil {
 		return schema.Ref{}, err
 	}

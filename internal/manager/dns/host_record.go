@@ -77,7 +77,7 @@ func (x *HostRecord) checkReverseRights(c *resource.Change) error {
 		switch {
 		case old.ReverseRecord:
 			kept = named
-		case !x.Addresses.Given:
+		case !x.Addresses.IsSet:
 			for _, id := range named {
 				if err := x.checkReverseRight(c, id); err != nil {
 					return err
@@ -119,7 +119,7 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 	for _, item := range x.Addresses.Items {
 		ids = append(ids, item.ID)
 	}
-	if !x.Addresses.Given {
+	if !x.Addresses.IsSet {
 		if c.IsCreation() || c.Row.Parent == x.Parent {
 			return nil
 		}

@@ -15,7 +15,7 @@ import (
 func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []string, addresses []netip.Addr) ([]dns.RR, error) {
 	z := &ZoneReader{Tx: tx, API: api, Addresses: map[int64][]netip.Addr{}, Targets: map[int64]string{}}
 	for _, key := range keys {
-		rows, err := tx.ByKey(zone.Configuration, key)
+		rows, err := tx.ResourcesByKey(zone.Configuration, key)
 		if err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func hasNumberMark(name string) bool {
 // assignNumbers replaces the number marks in a new or changed name by numbers. The marks must be in the positions of the
 // NamingPolicyIncrementalValues of a naming policy. A name without marks is returned unchanged. A mark that no policy replaces is an error.
 func assignNumbers(c *resource.Change, holder int64, name string) (string, error) {
-	if !hasNumberMark(name) || !c.IsCreation() && !c.Given["name"] || overrideNamingPolicy.Value(c.Options) {
+	if !hasNumberMark(name) || !c.IsCreation() && !c.SetFields["name"] || overrideNamingPolicy.Value(c.Options) {
 		return name, nil
 	}
 	made := ""
@@ -144,7 +144,7 @@ func (n *numbering) isTaken(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	same, err := n.c.Tx.ByKey(holder.Configuration, naming.Key(naming.Join(name, zone)))
+	same, err := n.c.Tx.ResourcesByKey(holder.Configuration, naming.Key(naming.Join(name, zone)))
 	return slices.ContainsFunc(same, func(r *store.Resource) bool {
 		return r.Parent == n.holder && r.Collection == n.c.Type.Collection
 	}), err

@@ -57,7 +57,7 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("appliedTypes", "%q is not a resource type", name)
 		}
 	}
-	if x.PolicyValues.Given {
+	if x.PolicyValues.IsSet {
 		var ids []string
 		for _, item := range x.PolicyValues.Items {
 			ids = append(ids, strconv.FormatInt(item.ID, 10))
@@ -310,7 +310,7 @@ func (x *NamingPolicyTextValue) mismatch(string) string { return "" }
 // checkNamingPolicies rejects a name in a zone or view that a naming policy does not allow. An empty name, which is the name of the zone
 // itself, is always allowed.
 func checkNamingPolicies(c *resource.Change, holder int64, name string) error {
-	if name == "" || !c.IsCreation() && !c.Given["name"] || overrideNamingPolicy.Value(c.Options) {
+	if name == "" || !c.IsCreation() && !c.SetFields["name"] || overrideNamingPolicy.Value(c.Options) {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {

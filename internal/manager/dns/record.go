@@ -84,14 +84,14 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	}
 	if c.IsCreation() && sameAsZone.Value(c.Options) {
 		x.Name = ""
-	} else if c.IsCreation() && x.Name == "" && c.Given["absoluteName"] {
+	} else if c.IsCreation() && x.Name == "" && c.SetFields["absoluteName"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
 		if !ok {
 			return problem.Invalid("absoluteName", "%q is not in the zone %q", x.AbsoluteName, zone)
 		}
 		x.Name = relative
 	}
-	if c.IsCreation() || c.Given["name"] {
+	if c.IsCreation() || c.SetFields["name"] {
 		if x.Name, err = relativeName(x.Name, zone); err != nil {
 			return err
 		}
@@ -205,18 +205,18 @@ func absoluteName(r *store.Resource) string {
 // ComparableRecord is a record that can be compared with another record of the same name.
 type ComparableRecord interface {
 	schema.Object
-	AsRecord() *RecordHead
+	CommonFields() *RecordHead
 	// SameData reports whether the other record has the same data.
 	SameData(o schema.Object) bool
 }
 
-// AsRecord returns the common fields of a record.
-func (x *RecordHead) AsRecord() *RecordHead { return x }
+// CommonFields returns the common fields of a record.
+func (x *RecordHead) CommonFields() *RecordHead { return x }
 
 // checkZoneCut rejects a requested record whose name belongs to a zone below its zone, because no server would serve it there (RFC 1034
 // section 4.2.1). NS and DS records at the name of the lower zone are allowed. Imported records are not checked.
 func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) error {
-	h := x.AsRecord()
+	h := x.CommonFields()
 	if !c.IsRequested() || zone.Type != "Zone" || !c.IsCreation() && c.Row.Key == h.Key() {
 		return nil
 	}
@@ -240,7 +240,7 @@ func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) 
 // checkConflicts rejects an alias next to other records of the same name (RFC 2181 section 10.1), and any record next to an alias. It also
 // rejects an alias at the apex of a zone (RFC 1912 section 2.4), and a duplicate record.
 func checkConflicts(c *resource.Change, x ComparableRecord) error {
-	h := x.AsRecord()
+	h := x.CommonFields()
 	zone, err := c.Tx.Get(h.Parent)
 	if err != nil {
 		return err

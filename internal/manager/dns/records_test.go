@@ -123,7 +123,7 @@ func TestServiceBindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := transfer.ImportZone(t.Context(), m.Address, "main", "internal", name, z, ipam.Import{})
-	if err != nil || done.Made != 9 { // with the zone and its start of authority
+	if err != nil || done.Created != 9 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
 	if again := apitest.ZoneFile(t, m.Address, "example.com"); unnumbered(again) != unnumbered(file) {
@@ -150,7 +150,7 @@ func TestUnparsedServiceRecordsAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := transfer.ImportZone(t.Context(), m.Address, "main", "internal", name, records, ipam.Import{})
-	if err != nil || done.Made != 6 { // with the zone and its start of authority
+	if err != nil || done.Created != 6 { // with the zone and its start of authority
 		t.Fatalf("%+v %v", done, err)
 	}
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("type:'GenericRecord'"), ""); r.Text("count") != "4" {

@@ -27,7 +27,7 @@ func (x *RestrictedRanges) extractRanges() {
 
 // saveRanges links the requested ranges and unlinks all others.
 func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
-	if !x.requestedRanges.Given {
+	if !x.requestedRanges.IsSet {
 		return nil
 	}
 	in := c.API.Collection(c.Type.Collection)
@@ -47,7 +47,7 @@ func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
 		}); err != nil {
 		return err
 	}
-	seen, err := c.API.Seen(c.Tx, c.Caller, there) // the caller cannot unlink ranges that are hidden from it
+	seen, err := c.API.VisibleResources(c.Tx, c.Caller, there) // the caller cannot unlink ranges that are hidden from it
 	if err != nil {
 		return err
 	}

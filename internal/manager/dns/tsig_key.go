@@ -41,16 +41,16 @@ const (
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
 	switch {
-	case c.Given["state"] && x.State == KeyStateRegenerate && old == nil:
+	case c.SetFields["state"] && x.State == KeyStateRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE requires an existing key; use GENERATED to create one")
 	case x.PrivateKey.Plain != "":
 		return x.readSecret(c)
-	case x.PrivateKey.Given && !x.PrivateKey.Set():
+	case x.PrivateKey.IsSet && !x.PrivateKey.Set():
 		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
 		return nil
-	case c.Given["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
+	case c.SetFields["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
 		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; set privateKey to an empty string to delete it")
-	case c.Given["state"] && x.State == KeyStateRegenerate,
+	case c.SetFields["state"] && x.State == KeyStateRegenerate,
 		x.State == KeyStateGenerated && !x.PrivateKey.Set(),
 		x.State == "" && old == nil:
 		return x.generate(c)
@@ -93,7 +93,7 @@ func (x *TSIGKey) generate(c *resource.Change) error {
 // setSecret stores the secret and adds it to the response of this request.
 func (x *TSIGKey) setSecret(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
-	x.PrivateKey = schema.Secret{Plain: text, Given: true}
+	x.PrivateKey = schema.Secret{Plain: text, IsSet: true}
 	x.State, x.KeyGenerationDateTime = KeyStateGenerated, c.Tx.Now().UTC()
 	c.Extra["privateKey"], c.Extra["sharedSecret"] = text, text
 }

@@ -26,7 +26,7 @@ func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
-	if x.Text == "" && (c.IsCreation() || c.Given["text"]) {
+	if x.Text == "" && (c.IsCreation() || c.SetFields["text"]) {
 		p := problem.BadRequest("MissingRequiredField", "required and missing: text")
 		p.Fields = []string{"text"}
 		return p

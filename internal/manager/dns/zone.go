@@ -49,7 +49,7 @@ type Zone struct {
 // BeforeWrite places the zone and derives its absolute name.
 func (x *Zone) BeforeWrite(c *resource.Change) error {
 	x.extractRanges()
-	if c.IsCreation() && c.Given["absoluteName"] && x.Name == "" {
+	if c.IsCreation() && c.SetFields["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func ViewOf(r *store.Resource) int64 {
 
 // FindByName returns the resources of a collection with an absolute name in a view.
 func FindByName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
-	found, err := tx.ByKey(configuration, naming.Key(absolute))
+	found, err := tx.ResourcesByKey(configuration, naming.Key(absolute))
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,7 @@ func checkZoneNameUnique(c *resource.Change, h *schema.Head, view int64, absolut
 
 // deriveSigned enables signing when a signing policy is set, and rejects a signed zone without a policy.
 func (x *Zone) deriveSigned(c *resource.Change) error {
-	if c.Given["signingPolicy"] && !c.Given["signed"] {
+	if c.SetFields["signingPolicy"] && !c.SetFields["signed"] {
 		x.Signed = x.SigningPolicy.ID != 0
 	}
 	if x.Signed && x.SigningPolicy.ID == 0 {

@@ -29,7 +29,7 @@ func (z *ZoneReader) RecordsOf(r *store.Resource) ([]dns.RR, error) {
 		return nil, nil
 	}
 	ttl := uint32(DefaultTTL)
-	if given := a.AsRecord().TTL; given != nil {
+	if given := a.CommonFields().TTL; given != nil {
 		ttl = uint32(*given) //nolint:gosec // the field's bounds are those of a TTL
 	}
 	head := func(t uint16) dns.RR_Header {

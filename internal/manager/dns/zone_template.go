@@ -148,7 +148,7 @@ func (a *zoneApplication) compare() error {
 // findConflicts reports whether the zone has the record, and returns the records that conflict with it. An alias conflicts with any other
 // record of its name. Different records of the same type and name conflict as well.
 func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others []*store.Resource, err error) {
-	name := naming.Join(x.AsRecord().Name, absoluteName(a.zone))
+	name := naming.Join(x.CommonFields().Name, absoluteName(a.zone))
 	same, err := FindByName(a.c.Tx, a.zone.Configuration, ViewOf(a.zone), "resourceRecords", name)
 	if err != nil {
 		return false, nil, err
@@ -161,11 +161,11 @@ func (a *zoneApplication) findConflicts(x ComparableRecord) (there bool, others 
 		}
 		_, otherAlias := o.(*AliasRecord)
 		switch {
-		case x.SameData(o) && x.AsRecord().Type == r.Type && !alias:
+		case x.SameData(o) && x.CommonFields().Type == r.Type && !alias:
 			return true, nil, nil
 		case alias && otherAlias && r.Ref("linkedRecord") == x.(*AliasRecord).LinkedRecord.ID:
 			return true, nil, nil
-		case alias || otherAlias || r.Type == x.AsRecord().Type && genericType(x) == genericType(o):
+		case alias || otherAlias || r.Type == x.CommonFields().Type && genericType(x) == genericType(o):
 			others = append(others, r)
 		}
 	}
@@ -202,7 +202,7 @@ func (a *zoneApplication) apply(over bool) (kept int, err error) {
 			kept++
 			continue
 		}
-		h := x.AsRecord()
+		h := x.CommonFields()
 		h.ID, h.Parent, h.AbsoluteName = 0, a.zone.ID, ""
 		t, _ := a.c.API.Type(h.Type)
 		if _, err := a.c.Following("name").Create(t, x); err != nil {

@@ -97,7 +97,7 @@ func (o *outcome) storeRecordChanges(tx *store.Tx, api *resource.API, deployment
 				}
 				fewer[zone][name][one] = kind
 			}
-			rows, err := tx.ByKey(c.zone.row.Configuration, name)
+			rows, err := tx.ResourcesByKey(c.zone.row.Configuration, name)
 			if err != nil {
 				return err
 			}

@@ -103,7 +103,7 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err = publish(tx, o.configuration, number, o.all)
+	changed, err = publish(tx, o.configuration, number, o.all, o.read)
 	if err != nil || o.serving == nil {
 		return changed, err
 	}
@@ -181,7 +181,7 @@ func requeueNumber(tx *store.Tx) (int64, error) {
 		return 0, err
 	}
 	again := -number
-	for _, lane := range []int{laneLive, laneWhole} {
+	for _, lane := range []int{laneLive, laneBulk, laneWhole} {
 		var first int64
 		if err := tx.QueryRow("SELECT coalesce(min(changed), 0) FROM dns_due WHERE lane = ?", lane).Scan(&first); err != nil {
 			return 0, err

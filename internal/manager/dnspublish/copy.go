@@ -241,7 +241,7 @@ func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 		}
 		var changed []int64
 		if p != nil && (!p.existed || len(p.removed)+len(p.added) > 0) {
-			if changed, err = publish(tx, z.configuration, number, []*publication{p}); err != nil {
+			if changed, err = publish(tx, z.configuration, number, []*publication{p}, readTime{}); err != nil {
 				return err
 			}
 			if err := (frame{}).write(tx, z.id); err != nil {

@@ -258,8 +258,9 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// publish stores new contents of zones as the change with a number, and returns the servers whose content changed.
-func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
+// publish stores new contents of zones as the change with a number, and returns the servers whose content changed. read is the moment of the
+// snapshot that they were computed from.
+func publish(tx *store.Tx, configuration, number int64, all []*publication, read readTime) (servers []int64, err error) {
 	for _, c := range all {
 		now, there, err := readDeployed(tx, c.zone.id)
 		switch {
@@ -268,7 +269,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		case c.empty && there: // it was copied meanwhile
 			continue
 		case there && c.existed && now.hash != c.before.hash && c.rebases:
-			if c, err = c.rebase(tx, now); err != nil {
+			if c, err = c.rebase(tx, now, read); err != nil {
 				return nil, err
 			}
 		case there != c.existed || there && now.hash != c.before.hash:
@@ -277,6 +278,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		if err := c.write(tx, configuration, number); err != nil {
 			return nil, err
 		}
+		read.record(number, c.hash)
 		var serving []int64
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id int64

@@ -46,8 +46,8 @@ type Points interface {
 type Serving struct {
 	// Applications are the names of the applications for the service, whether it runs them or not.
 	Applications []string
-	// There reports whether the service point exists. Provides are the capabilities of its applications for the service.
-	There    bool
+	// Exists reports whether the service point exists. Provides are the capabilities of its applications for the service.
+	Exists   bool
 	Provides checkin.Capabilities
 	// Content is the revision that it has confirmed; the earliest one if several applications serve the content.
 	Content string
@@ -96,6 +96,7 @@ type Deployer struct {
 	plan    *plan
 	planned int64
 	whole   largeZone
+	times   contentTimes
 }
 
 // NewDeployer returns a deployer. Start it with Run.
@@ -310,6 +311,8 @@ func (d *Deployer) nextInTurn(first map[int64]int64) (id int64) {
 // outcome is the result of a deployment, before service points serve it.
 type outcome struct {
 	configuration int64
+	// read is the moment of the snapshot that it was computed from.
+	read readTime
 	// all are the changed zones. serving is the new content of the server; nil if its settings stay the same.
 	all     []*publication
 	serving *serving
@@ -357,11 +360,13 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 	var o *outcome
 	var other Service
 	var row *store.Resource
+	read := d.times.begin()
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		found, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
+		read.taken()
 		row = found.Clone()
 		x, err := d.api.Object(row)
 		if err != nil {
@@ -370,7 +375,9 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 		if other, err = serviceOf(d.api, serviceField(x)); err != nil || other != nil {
 			return err
 		}
-		o, err = d.prepare(tx, row, x)
+		if o, err = d.prepare(tx, row, x); o != nil {
+			o.read = read
+		}
 		return err
 	}); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 		if err != nil {
 			return err
 		}
-		changed, err := publish(tx, o.configuration, number, o.all)
+		changed, err := publish(tx, o.configuration, number, o.all, o.read)
 		if err != nil {
 			return err
 		}

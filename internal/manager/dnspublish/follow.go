@@ -178,7 +178,7 @@ func (c *Copier) applyRecords(ctx context.Context, z *copiedZone, from netip.Add
 	}
 	var left []string
 	refused := 0
-	for part := range slices.Chunk(transfer.InOrder(names), followBatch) {
+	for part := range slices.Chunk(transfer.CreationOrder(names), followBatch) {
 		not, n, err := c.applyNames(ctx, z, from, names, part)
 		if err != nil {
 			return err
@@ -293,5 +293,5 @@ func (c *Copier) addFollowEvent(ctx context.Context, z *copiedZone, isReported b
 	if isReported {
 		return nil
 	}
-	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.addEvent(tx, kind, text) })
+	return c.lease.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error { return z.addEvent(tx, kind, text) })
 }

@@ -19,7 +19,7 @@ type structure struct {
 	random              *rand.Rand
 	configuration, view string
 	block               string
-	interfaces          []string
+	interfaces, servers []string
 	ids                 []string // the paths of resources to change or delete
 	made                int
 }
@@ -40,7 +40,7 @@ func (s *structure) change() string {
 	}
 	method := "POST"
 	var path, body string
-	switch s.random.IntN(15) {
+	switch s.random.IntN(16) {
 	case 0, 1:
 		path, body = "/api/v2/views/"+s.view+"/zones", `{"type":"Zone","deploymentEnabled":true,"absoluteName":"`+s.pick(names...)+`"}`
 	case 2:
@@ -72,6 +72,12 @@ func (s *structure) change() string {
 	case 12:
 		r := s.Do("GET", "/api/v2/networks", "")
 		path, body = "/api/v2/networks/"+r.Text("data."+strconv.Itoa(s.random.IntN(max(1, r.Count())))+".id")+"/deploymentRoles", role()
+	case 13: // beside the changes
+		if len(s.servers) == 0 {
+			return ""
+		}
+		r := s.Do("POST", s.pick(s.servers...)+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+		return fmt.Sprint("a full deployment ", r.StatusCode)
 	default:
 		if len(s.ids) == 0 {
 			return ""
@@ -109,17 +115,16 @@ func comparePartsOfZones(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var servers []string
 	for i, name := range []string{"ns1.a.test", "ns1.b.a.test", "ns.example.org"} {
 		server := "/api/v2/servers/" + s.ID(at+"/servers", fmt.Sprintf(`{"type":"Server","name":"server%d","profile":"DNS_DHCP_SERVER_20",`+
 			`"servicePoint":"point%d","interfaces":[{"type":"NetworkInterface","name":"%s","managementAddress":"192.0.2.%d",`+
 			`"servicesIPv4Address":"198.51.100.%d"}]}`, i, i, name, i+1, i+1))
-		servers = append(servers, server)
+		s.servers = append(s.servers, server)
 		s.interfaces = append(s.interfaces, s.Want(200, "GET", server+"/interfaces", "").Text("data.0.id"))
 	}
 	s.ID("/api/v2/views/"+s.view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+
 		s.interfaces[0]+`}]}`)
-	for _, server := range servers {
+	for _, server := range s.servers {
 		deployment := s.ID(server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 		apitest.Eventually(t, "the deployment is carried out", func() bool {
 			r := s.Want(200, "GET", "/api/v2/deployments/"+deployment, "")

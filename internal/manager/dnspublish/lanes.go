@@ -9,13 +9,14 @@ import (
 
 // deployDue deploys one batch of the queued changes of laneLive. It reports whether there may be more.
 func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
-	o, now := &outcome{}, dueEntries{}
+	o, now, read := &outcome{}, dueEntries{}, d.times.begin()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{defers: isLarge}
 		if o.configuration, now, err = readDue(tx, laneLive, maxDue); err != nil {
 			return err
 		}
+		read.taken()
 		if o.configuration == 0 {
 			d.noChanges.Put(tx, struct{}{}, true)
 			return nil
@@ -37,6 +38,7 @@ func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		d.plan = nil
 	}
+	o.read = read
 	return d.finishDue(ctx, o, now, err)
 }
 
@@ -57,13 +59,14 @@ func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, er
 
 // deployBulk deploys all queued changes of a configuration in laneBulk. It reports whether there may be more.
 func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
-	o, now := &outcome{}, dueEntries{}
+	o, now, read := &outcome{}, dueEntries{}, d.times.begin()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{}
 		if o.configuration, now, err = readDue(tx, laneBulk, 0); err != nil || o.configuration == 0 {
 			return err
 		}
+		read.taken()
 		if _, err := tx.Get(o.configuration); store.IsNotFound(err) {
 			return nil
 		}
@@ -76,6 +79,7 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 	if err == nil && o.configuration == 0 {
 		return false, nil
 	}
+	o.read = read
 	return d.finishDue(ctx, o, now, err)
 }
 
@@ -83,13 +87,14 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 	d.whole.mu.Lock()
 	defer d.whole.mu.Unlock()
-	o, now := &outcome{}, dueEntries{}
+	o, now, read := &outcome{}, dueEntries{}, d.times.begin()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{whole: true}
 		if o.configuration, now, err = readDue(tx, laneWhole, 1); err != nil {
 			return err
 		}
+		read.taken()
 		if o.configuration == 0 {
 			configuration, _, err := readDue(tx, laneBulk, 1)
 			if err == nil && configuration == 0 {
@@ -123,6 +128,7 @@ func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 	if err == nil && o.configuration == 0 {
 		return false, nil
 	}
+	o.read = read
 	return d.finishDue(ctx, o, now, err)
 }
 

@@ -28,7 +28,7 @@ func (points) Changed(*store.Tx, string) {}
 func (points) Wake(string) {}
 
 func (points) Serving(*store.Tx, string, string) (dnspublish.Serving, error) {
-	return dnspublish.Serving{There: true, Provides: checkin.Capabilities{checkin.AnswersZones: true}, Silent: true}, nil
+	return dnspublish.Serving{Exists: true, Provides: checkin.Capabilities{checkin.AnswersZones: true}, Silent: true}, nil
 }
 
 // start returns the API with a deployer, for several clients.

@@ -2,6 +2,7 @@ package dnspublish
 
 import (
 	"bytes"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -229,17 +230,19 @@ func (p *plan) deployedOf(zone string, owners names) (all []zonedata.Entry, err 
 	return deployedOf(p.tx, zone, owners)
 }
 
+// deployedOf reads each part of the zone once: the sorted names of a part follow each other.
 func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, err error) {
-	read := map[string]bool{}
-	for owner := range owners {
-		first, _, entries, err := readPart(tx, zone, []byte(owner))
-		if err != nil {
-			return nil, err
-		}
-		if read[string(first)] {
+	var next []byte
+	read := false
+	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+		if read && (next == nil || owner < string(next)) {
 			continue
 		}
-		read[string(first)] = true
+		var entries []zonedata.Entry
+		if _, next, entries, err = readPart(tx, zone, []byte(owner)); err != nil {
+			return nil, err
+		}
+		read = true
 		for _, e := range entries {
 			if owners[string(e.Key())] {
 				all = append(all, e)

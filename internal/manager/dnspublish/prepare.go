@@ -1,9 +1,11 @@
 package dnspublish
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
@@ -91,18 +93,18 @@ func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *se
 			asking++
 		}
 	}
-	if asking > 1 && is.Provides[checkin.ForwardsAlike] {
+	if asking > 1 && is.Provides[checkin.SharesForwarders] {
 		s.warn("service point %s forwards to the same servers for the clients of all views: the servers of the first view", point)
 	}
 	switch {
 	case err != nil:
 		return err
-	case !is.There:
+	case !is.Exists:
 		return problem.BadRequest("ServerNotConnected", "service point %q does not exist in the fleet", point)
 	case !is.Provides[checkin.AnswersZones] && (s.answers || !is.Provides[checkin.ResolvesNames]):
 		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy it "+
 			"to it first (portolan fleet deploy)", point)
-	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.TakesUpdates] &&
+	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.AcceptsUpdates] &&
 		slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
 		s.warn("service point %s runs BIND, which cannot forward updates: allow-update is ignored", point)
 	case resolves && !is.Provides[checkin.ResolvesNames]:
@@ -147,7 +149,7 @@ func (p *plan) zonesServed(server int64, s *serving, out *outcome) (zones []*pla
 // prepareZones computes the contents of zones: of those that the server writes, and of others that were never deployed.
 func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
 	var f findings
-	isCurrent, err := p.currentZones()
+	pendingWork, err := p.pendingWork()
 	if err != nil {
 		return err
 	}
@@ -162,7 +164,17 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		var c *publication
 		now := p.api.Store.Now()
 		frame, err := p.frameOf(z, now)
-		if err == nil && !(there && isCurrent(z, is, frame)) {
+		w := (*zoneWork)(nil)
+		if err == nil && there {
+			w = pendingWork(z, is, frame)
+		}
+		switch {
+		case err != nil || w != nil && w.isEmpty():
+		case w != nil && !w.needsFullCheck(is) && !checks.enabled():
+			if c, err = p.partialPublication(z, is, w.keys, w.addresses, nil, now); c != nil {
+				c.complete = now.Add(-time.Minute).UnixMilli()
+			}
+		default:
 			if err := d.whole.takeZone(p, z, is); err != nil {
 				return err
 			}
@@ -193,9 +205,9 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 	return f.err()
 }
 
-// currentZones returns a function that reports whether the deployed content of a zone is current: the zone is in a live view, has the frame
-// that it was deployed with, and none of its names are queued or withheld.
-func (p *plan) currentZones() (func(z *plannedZone, is deployedZone, f frame) bool, error) {
+// pendingWork returns a function that returns the queued names of a deployed zone; nil if the whole zone must be examined. That is the case
+// unless the zone is in a live view, has the frame that it was deployed with, and none of its names are withheld.
+func (p *plan) pendingWork() (func(z *plannedZone, is deployedZone, f frame) *zoneWork, error) {
 	live, err := liveOf(p.tx)
 	if err != nil {
 		return nil, err
@@ -229,10 +241,12 @@ func (p *plan) currentZones() (func(z *plannedZone, is deployedZone, f frame) bo
 		return nil, err
 	}
 	now.held = held
-	return func(z *plannedZone, is deployedZone, f frame) bool {
+	return func(z *plannedZone, is deployedZone, f frame) *zoneWork {
 		names, whole := f.changedNames(frames[z.id])
-		return live[z.view] != 0 && is.complete > 0 && !whole && len(names) == 0 && work[z] == nil && !zones[z.id] &&
-			more < maxPending && len(now.heldIn(z)) == 0
+		if live[z.view] == 0 || is.complete <= 0 || whole || len(names) > 0 || zones[z.id] || more >= maxPending || len(now.heldIn(z)) > 0 {
+			return nil
+		}
+		return cmp.Or(work[z], &zoneWork{})
 	}, nil
 }
 

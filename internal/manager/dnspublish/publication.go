@@ -202,36 +202,43 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, maxDifferences)
 }
 
-// rebase returns the publication based on a later content of its zone: at the names that were deployed meanwhile, the later content stays,
-// and these names are queued to be examined again. It fails if they are no longer stored.
-func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, error) {
+// rebase returns the publication based on a later content of its zone: at the names that were deployed meanwhile, the later content stays.
+// Those of deployments whose snapshot may be older than this one are queued to be examined again. It fails if the names are no longer
+// stored.
+func (c *publication) rebase(tx *store.Tx, now deployedZone, read readTime) (*publication, error) {
 	apex, err := keyOf(c.zone.row.Key)
 	if err != nil {
 		return nil, err
 	}
-	later := map[string]string{} // the names by their keys
+	later, again := map[string]bool{}, map[string]string{} // the keys of the names, and the names to be examined again
+	newer := false                                         // the difference that is read comes from a later snapshot
 	from, to := c.before.hash, c.before.hash
 	note := func(r zonedata.Record) error {
 		key := string(zonedata.Key(r.Owner()))
 		if key == apex && r.Type() != wire.TypeSOA { // the SOA follows from the other records there
 			return errConcurrentDeployment
 		}
+		if later[key] = true; newer {
+			delete(again, key)
+			return nil
+		}
 		name, _, err := wire.UnpackDomainName(r.Owner(), 0)
-		later[key] = name
+		again[key] = name
 		return err
 	}
 	if err := tx.Each(func(scan func(...any) error) error {
+		var number int64
 		var before, after string
 		var data []byte
-		if err := scan(&before, &after, &data); err != nil {
+		if err := scan(&number, &before, &after, &data); err != nil {
 			return err
 		}
 		if before != to {
 			return errConcurrentDeployment
 		}
-		to = after
+		to, newer = after, read.precedes(number, after)
 		return readDifference(data, note, note)
-	}, "SELECT from_hash, to_hash, data FROM dns_difference WHERE zone = ? AND number > ? ORDER BY number", c.zone.id,
+	}, "SELECT number, from_hash, to_hash, data FROM dns_difference WHERE zone = ? AND number > ? ORDER BY number", c.zone.id,
 		c.before.number); err != nil {
 		return nil, err
 	}
@@ -239,6 +246,7 @@ func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, erro
 		return nil, errConcurrentDeployment
 	}
 	delete(later, apex)
+	delete(again, apex)
 	current, err := deployedOf(tx, c.zone.id, names{apex: true})
 	if err != nil {
 		return nil, err
@@ -255,22 +263,28 @@ func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, erro
 	authority := c.added[next]
 	authority = zonedata.NewEntry(withSerial(authority.Record(), r.serial))
 	stays := func(e zonedata.Entry) bool {
-		_, is := later[string(e.Key())]
-		return is || isSOA(e)
+		return later[string(e.Key())] || isSOA(e)
 	}
 	r.removed = append(slices.DeleteFunc(slices.Clone(c.removed), stays), current[soa])
 	r.added = append(slices.DeleteFunc(slices.Clone(c.added), stays), authority)
 	slices.SortFunc(r.removed, zonedata.Entry.Compare)
 	slices.SortFunc(r.added, zonedata.Entry.Compare)
 	r.before, r.after = now, nil
-	if err := r.queueNames(tx, later); err != nil {
+	if err := r.queueNames(tx, again); err != nil {
 		return nil, err
 	}
 	return &r, r.count()
 }
 
-// queueNames queues names of the zone to be examined again.
+// queueNames queues names of the zone to be examined again. Many of them do not delay single changes.
 func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
+	if len(again) == 0 {
+		return nil
+	}
+	lane := laneLive
+	if len(again) > maxLive {
+		lane = laneBulk
+	}
 	number, err := requeueNumber(tx)
 	if err != nil {
 		return err
@@ -280,7 +294,7 @@ func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
 		if a, ok := naming.ReverseAddress(name, c.zone.row.Key); ok {
 			d.kind, d.what = dueAddress, a.String()
 		}
-		if err := d.queue(tx, number, laneLive); err != nil {
+		if err := d.queue(tx, number, lane); err != nil {
 			return err
 		}
 	}

@@ -361,11 +361,11 @@ func (p *plan) resign(r *rolling) (wrong error) {
 // rollKeys stores the times of keys, creates successors, and deletes keys that are no longer needed.
 func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	rolled := map[string]int{}
-	err := d.api.WithOutside(ctx, 0, "", func(o resource.Outside) error {
+	err := d.api.RetryWithWork(ctx, 0, "", func(o resource.Outside) error {
 		return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			clear(rolled)
 			tx.Touch(rollTopic)
-			c := &resource.Change{Tx: tx, API: d.api, Made: o.Made}
+			c := &resource.Change{Tx: tx, API: d.api, Results: o.Results}
 			for _, z := range r.zones {
 				if err := z.apply(c, rolled); err != nil {
 					return notSigned(z.zone, err)
@@ -470,7 +470,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 		if err != nil {
 			return err
 		}
-		changed, err := publish(tx, r.configuration, number, r.all)
+		changed, err := publish(tx, r.configuration, number, r.all, readTime{})
 		if err != nil {
 			return err
 		}

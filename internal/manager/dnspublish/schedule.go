@@ -68,7 +68,7 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 	if c.IsCreation() && x.Holder.ID == 0 {
 		x.Owner = schema.Ref{ID: c.Caller.User}
 	}
-	if x.Servers.Given {
+	if x.Servers.IsSet {
 		if err := x.splitServers(c); err != nil {
 			return err
 		}

@@ -175,7 +175,7 @@ func (d *Deployer) successorOf(tx *store.Tx, r, was *store.Resource) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	rows, err := tx.ByKey(was.Configuration, was.Key)
+	rows, err := tx.ResourcesByKey(was.Configuration, was.Key)
 	if err != nil {
 		return 0, err
 	}

@@ -69,7 +69,7 @@ func servingReport() resource.Report {
 			}, "SELECT server, number FROM dns_served WHERE zone = ?", id); err != nil {
 				return nil, fmt.Errorf("read the servers of a zone: %w", err)
 			}
-			seen, err := a.Seen(tx, caller, ids)
+			seen, err := a.VisibleResources(tx, caller, ids)
 			if err != nil {
 				return nil, err
 			}

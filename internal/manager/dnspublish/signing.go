@@ -29,7 +29,7 @@ type zoneSigning struct {
 // keySeen are the times since when the data of a key is served. warned reports that an event was added, because the key is overdue or waits
 // for its DS record.
 type keySeen struct {
-	dnssec.Seen
+	dnssec.CachedSince
 	warned bool
 }
 
@@ -61,10 +61,10 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 func (s *zoneSigning) stageAt(now time.Time) { s.stage = s.Stage(s.seenKeys(), now, s.above != nil) }
 
 // seenKeys returns the times since when the data of its keys is served, by tag.
-func (s *zoneSigning) seenKeys() map[uint16]dnssec.Seen {
-	seen := map[uint16]dnssec.Seen{}
+func (s *zoneSigning) seenKeys() map[uint16]dnssec.CachedSince {
+	seen := map[uint16]dnssec.CachedSince{}
 	for tag, one := range s.seen {
-		seen[tag] = one.Seen
+		seen[tag] = one.CachedSince
 	}
 	return seen
 }
@@ -82,7 +82,7 @@ func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
 		var tag, published, parent, signing, warned int64
 		err := scan(&tag, &published, &parent, &signing, &warned)
 		seen[uint16(tag)] = keySeen{ //nolint:gosec // a tag has 16 bits
-			dnssec.Seen{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
+			dnssec.CachedSince{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
 		}
 		return err
 	}, "SELECT tag, published, parent, signing, warned FROM dns_key WHERE zone = ?", zone)

@@ -85,7 +85,7 @@ func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of
 			return nil, err
 		}
 	}
-	seen, err := a.Seen(tx, caller, append(ids, views...))
+	seen, err := a.VisibleResources(tx, caller, append(ids, views...))
 	if err != nil {
 		return nil, err
 	}
@@ -122,19 +122,19 @@ func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of
 // zone is deployed by this manager.
 type zoneKeys struct {
 	*dnssec.Signed
-	seen   map[uint16]dnssec.Seen
+	seen   map[uint16]dnssec.CachedSince
 	parent bool
 }
 
 // signingIn returns the stored times of the keys of a zone in a view.
 func signingIn(tx *store.Tx, signed *dnssec.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
-	z = zoneKeys{Signed: signed, seen: map[uint16]dnssec.Seen{}}
+	z = zoneKeys{Signed: signed, seen: map[uint16]dnssec.CachedSince{}}
 	kept, err := readSeen(tx, zoneID(view, name))
 	if err != nil {
 		return z, err
 	}
 	for tag, one := range kept {
-		z.seen[tag] = one.Seen
+		z.seen[tag] = one.CachedSince
 	}
 	z.parent, err = parentDeployed(tx, of, view, name)
 	return z, err

@@ -118,7 +118,7 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after 
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id string
 			err := scan(&id)
-			w.Gone(id)
+			w.Deleted(id)
 			return err
 		}, "SELECT zone FROM dns_gone WHERE server = ? AND number > ? ORDER BY zone", server, after); err != nil {
 			return err

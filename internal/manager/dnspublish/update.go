@@ -163,7 +163,7 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	if err != nil {
 		return nil, fmt.Errorf("read the zone with the id %q: %w", id, err)
 	}
-	rows, err := tx.ByKey(configuration, key)
+	rows, err := tx.ResourcesByKey(configuration, key)
 	if err != nil {
 		return nil, err
 	}

@@ -25,10 +25,10 @@ const (
 	soaMinimum = 3600
 )
 
-// AsServed returns the data of a zone as its servers serve it, by their roles and options, with the last deployed serial number. A zone
+// ServedZone returns the data of a zone as its servers serve it, by their roles and options, with the last deployed serial number. A zone
 // without servers has a single name server with the name of the zone, or those in its NS records, and the start of authority that is set
 // for it.
-func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
+func ServedZone(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
 	p, err := newPlan(tx, api, zone.Configuration)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,11 @@ func (w *zoneWork) needsFullCheck(is deployedZone) bool {
 	return n > minWhole && int64(n)*wholeShare > is.records
 }
 
+// isEmpty reports whether there is nothing to examine.
+func (w *zoneWork) isEmpty() bool {
+	return len(w.keys)+len(w.addresses)+len(w.framed) == 0 && !w.whole
+}
+
 // works is the pending work by zone.
 type works map[*plannedZone]*zoneWork
 
@@ -137,7 +142,7 @@ func (p *plan) addLinked(work works, deployed func(id string) (deployedZone, boo
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		rows, err := p.tx.ByKey(p.configuration, key)
+		rows, err := p.tx.ResourcesByKey(p.configuration, key)
 		if err != nil {
 			return err
 		}

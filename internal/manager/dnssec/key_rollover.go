@@ -160,9 +160,9 @@ func (s *Signed) keysOfKind(signsKeys bool) (keys []*SignedKey) {
 	return keys
 }
 
-// Seen contains the times since which resolvers may have cached data of a key. The data are its DNSKEY record, its DS record in the parent
-// zone, and its signatures on all servers. The zero time means never.
-type Seen struct{ Key, Parent, Signing time.Time }
+// CachedSince contains the times since which resolvers may have cached data of a key. The data are its DNSKEY record, its DS record in the
+// parent zone, and its signatures on all servers. The zero time means never.
+type CachedSince struct{ Key, Parent, Signing time.Time }
 
 // deploymentDelay is the maximum time until all servers of a zone serve deployed data.
 const deploymentDelay = time.Minute
@@ -184,7 +184,7 @@ type Stage struct {
 
 // Stage computes the state of the keys at a time (RFC 6781 section 4.1, RFC 7583) from the times in seen. parent is true if this manager
 // also serves the parent zone. Otherwise users confirm the DS records.
-func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out Stage) {
+func (s *Signed) Stage(seen map[uint16]CachedSince, now time.Time, parent bool) (out Stage) {
 	for _, kind := range s.Policy.kinds() {
 		keys := s.keysOfKind(kind.prefix == "keySigningKey")
 		newest := keys[len(keys)-1]
@@ -219,7 +219,7 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 }
 
 // signingIndex returns the index of the newest key of a kind that is active at a time.
-func (s *Signed) signingIndex(kind keyKind, keys []*SignedKey, seen map[uint16]Seen, now time.Time, parent bool) (signing int) {
+func (s *Signed) signingIndex(kind keyKind, keys []*SignedKey, seen map[uint16]CachedSince, now time.Time, parent bool) (signing int) {
 	for i := range keys {
 		if from, known := s.takeoverTime(kind, keys, i, seen, parent); known && !now.Before(from) {
 			signing = i
@@ -229,7 +229,7 @@ func (s *Signed) signingIndex(kind keyKind, keys []*SignedKey, seen map[uint16]S
 }
 
 // isPropagated reports whether the DNSKEY record of a key has reached all resolvers.
-func isPropagated(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+func isPropagated(k *SignedKey, seen map[uint16]CachedSince, now time.Time) bool {
 	since := seen[k.Tag()].Key
 	return !since.IsZero() && !now.Before(since.Add(k.propagation()))
 }
@@ -253,7 +253,7 @@ func parentPropagation(ours bool) time.Duration {
 
 // takeoverTime returns the earliest time at which a key can sign alone. By then its records have reached all resolvers, and the time of its
 // predecessor is almost over. known is false if the time cannot be computed yet.
-func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, parent bool) (at time.Time, known bool) {
+func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[uint16]CachedSince, parent bool) (at time.Time, known bool) {
 	k := keys[i]
 	if i == 0 {
 		return time.Time{}, true
@@ -282,7 +282,7 @@ func (s *Signed) takeoverTime(kind keyKind, keys []*SignedKey, i int, seen map[u
 
 // isRemovable reports whether a replaced key is no longer needed: it is expired, and the signatures of its successor have reached all
 // resolvers.
-func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
+func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]CachedSince, now time.Time) bool {
 	since := seen[next.Tag()].Signing
 	return !since.IsZero() && !now.Before(k.removalTime(since))
 }

@@ -20,7 +20,7 @@ type simulated struct {
 	*Signed
 	now  time.Time
 	next int64
-	seen map[uint16]Seen
+	seen map[uint16]CachedSince
 	// parent is true if the manager also serves the parent zone. keyTTL is the TTL of DNSKEY records, dataTTL the longest TTL of the zone,
 	// both in seconds.
 	parent          bool
@@ -183,7 +183,7 @@ func TestRollovers(t *testing.T) {
 		p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256"}
 		p.ZoneSigningKeyValidityPeriod, p.ZoneSigningKeyOverlapPeriod, p.ZoneSigningKeyRolloverMethod, p.ZoneSigningKeySigningPeriod = kinds()
 		p.KeySigningKeyValidityPeriod, p.KeySigningKeyOverlapPeriod, p.KeySigningKeyRolloverMethod, p.KeySigningKeySigningPeriod = kinds()
-		s := &simulated{Signed: &Signed{Policy: p, Auto: true}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{},
+		s := &simulated{Signed: &Signed{Policy: p, Auto: true}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]CachedSince{},
 			parent: round%3 != 0, keyTTL: []uint32{300, 3600, 86400}[random.IntN(3)], dataTTL: []uint32{300, 3600, 86400}[random.IntN(3)]}
 		for _, kind := range p.kinds() {
 			s.addKey(kind)
@@ -226,7 +226,7 @@ func TestExpiredKeysRemainActive(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",
 		KeySigningKeyValidityPeriod: "P10D", KeySigningKeyOverlapPeriod: "P2D", KeySigningKeyRolloverMethod: "DOUBLE_SIGNING"}
-	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{}, parent: true,
+	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]CachedSince{}, parent: true,
 		keyTTL: 3600, dataTTL: 3600}
 	for _, kind := range p.kinds() {
 		s.addKey(kind)

@@ -46,7 +46,7 @@ type KeySchedule struct {
 
 // Schedule returns the state and the next event of each key at a time, computed from the times in seen. parent is true if this manager also
 // serves the parent zone.
-func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all []KeySchedule) {
+func (s *Signed) Schedule(seen map[uint16]CachedSince, now time.Time, parent bool) (all []KeySchedule) {
 	for _, kind := range s.Policy.kinds() {
 		keys := s.keysOfKind(kind.prefix == "keySigningKey")
 		signing := s.signingIndex(kind, keys, seen, now, parent)
@@ -81,7 +81,7 @@ func (s *Signed) Schedule(seen map[uint16]Seen, now time.Time, parent bool) (all
 }
 
 // state returns the state of the key at index i among the keys of its kind. signing is the index of the active key.
-func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) string {
+func (k *SignedKey) state(i, signing int, seen map[uint16]CachedSince, now time.Time) string {
 	switch {
 	case i < signing:
 		return KeyRetired
@@ -96,8 +96,8 @@ func (k *SignedKey) state(i, signing int, seen map[uint16]Seen, now time.Time) s
 }
 
 // nextTakeover returns the time at which a key becomes active, or the reason why the time is unknown.
-func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[uint16]Seen, now time.Time, parent bool) (at time.Time,
-	waitsFor string,
+func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[uint16]CachedSince, now time.Time, parent bool) (
+	at time.Time, waitsFor string,
 ) {
 	at, known := s.takeoverTime(kind, keys, i, seen, parent)
 	k := keys[i]

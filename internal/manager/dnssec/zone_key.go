@@ -108,7 +108,7 @@ func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
 		isAllowed := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
-		if !isAllowed && c.Given[name] && c.Type.DiffersFrom(c.Old, f, raw) { // a PUT may repeat the current values
+		if !isAllowed && c.SetFields[name] && c.Type.DiffersFrom(c.Old, f, raw) { // a PUT may repeat the current values
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: keys are created by the signing policy; PATCH the state to REGENERATE for a new key",
 				name)
@@ -152,7 +152,7 @@ func (x *ZoneKey) retireOld(c *resource.Change) error {
 
 // checkUnused rejects the deletion of a key that is in use.
 func (x *ZoneKey) checkUnused(c *resource.Change) error {
-	if c.IsCascaded() || c.Given[unsigning] {
+	if c.IsCascaded() || c.SetFields[unsigning] {
 		return nil
 	}
 	followed, err := x.isReplaced(c)
@@ -291,7 +291,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 		key.PublicKey = pair.public
 	}
 	tag, size := int64(key.KeyTag()), int64(bits)
-	x.PrivateKey = schema.Secret{Plain: pair.private, Given: true}
+	x.PrivateKey = schema.Secret{Plain: pair.private, IsSet: true}
 	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, dns.KeyStateGenerated
 	x.KeyGenerationDateTime = c.Tx.Now().UTC()
 	x.KeyStartDateTime, x.KeyExpirationDateTime = x.KeyGenerationDateTime, x.KeyGenerationDateTime.Add(validity)

@@ -204,14 +204,14 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 // the limit is not exceeded.
 func (r *Rollout) failureReason(counts map[string]int) string {
 	failed := counts[memberFailed] - r.excused
-	if failed <= r.MostFailed.count(r.Total) {
+	if failed <= r.MaxFailed.count(r.Total) {
 		return ""
 	}
 	since := ""
 	if r.excused > 0 {
 		since = " since it was resumed"
 	}
-	return fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since, r.MostFailed)
+	return fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since, r.MaxFailed)
 }
 
 // advanceRunning computes the next step of a running rollout from the counts of each state.
@@ -324,7 +324,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, reasonRolledBack)...).Scan(&all, &away); err != nil {
 		return err
 	}
-	bound := max(r.MostAway.count(all), 1)
+	bound := max(r.MaxUnavailable.count(all), 1)
 	free := bound - away
 	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
 		append(args, s.maxMoved)...)

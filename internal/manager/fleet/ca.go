@@ -91,7 +91,7 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errKeyNotSealed) {
 		return a, err
 	}
-	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	return a, s.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		if err := read(tx); !errors.Is(err, sql.ErrNoRows) {
 			return err // another manager was faster
 		}

@@ -119,9 +119,9 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is the content that the applications of a service point serve.
 type Served struct {
-	// There means that the service point exists. Applications are its applications with content, without those being deleted. An
+	// Exists means that the service point exists. Applications are its applications with content, without those being deleted. An
 	// application that has not reported yet counts only if its program has always served content (checkin.Program.ServesContent).
-	There        bool
+	Exists       bool
 	Applications []ServedApplication
 }
 
@@ -132,6 +132,9 @@ type ServedApplication struct {
 	Provides []checkin.Capability
 	// Content is the revision that it serves; empty while it serves none.
 	Content string
+	// Waits is the revision that it serves and waits to replace, if that is known. It may be newer than Content, because reports are written
+	// with pauses.
+	Waits string
 	// Trouble are its error conditions.
 	Trouble []string
 }
@@ -155,7 +158,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 	if err != nil {
 		return is, err
 	}
-	is.There = true
+	is.Exists = true
 	for _, a := range all {
 		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") || !slices.Contains(names, a.Name) {
 			continue
@@ -167,7 +170,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 		if !now.ServesContent && !s.programs[a.Name].ServesContent {
 			continue
 		}
-		one := ServedApplication{Name: a.Name, Content: now.Content, Trouble: now.ErrorConditions}
+		one := ServedApplication{Name: a.Name, Content: now.Content, Waits: s.waitsWith(servicePoint, a.ID), Trouble: now.ErrorConditions}
 		if provides := s.programs[a.Name].Provides; provides != nil {
 			one.Provides = provides(now.Engine)
 		}

@@ -27,9 +27,9 @@ type Move struct{ Field, After string }
 // Observe sets the function called for each committed move. It must be called before any other method.
 func (s *Service) Observe(observe func(Move)) { s.observe = observe }
 
-// OnMove sets the function that is called in each transaction that changes the status or connection of service points. It must be called
-// before any other method.
-func (s *Service) OnMove(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
+// SetMoveObserver sets the function that is called in each transaction that changes the status or connection of service points. It must be
+// called before any other method.
+func (s *Service) SetMoveObserver(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
 	s.notifyMove = told
 }
 
@@ -127,7 +127,7 @@ func (s *Service) changingRows(update store.Updater) store.Updater {
 	return s.withEvents(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
 			tx.Touch(rowsTopic)
-			if err := fn(tx); err != nil || s.store.OneWriter() {
+			if err := fn(tx); err != nil || s.store.HasOneWriter() {
 				return err
 			}
 			// at the end, because other transactions wait for this row until the commit
@@ -139,7 +139,7 @@ func (s *Service) changingRows(update store.Updater) store.Updater {
 // changes returns the number of changes by changingRows that a transaction sees. With several managers, a client may read a list from one
 // manager before that manager has been notified of a change at another. On SQLite it returns 0.
 func (s *Service) changes(tx *store.Tx) (n int64, err error) {
-	if s.store.OneWriter() {
+	if s.store.HasOneWriter() {
 		return 0, nil
 	}
 	return n, tx.QueryRow("SELECT n FROM fleet_change").Scan(&n)
@@ -147,7 +147,7 @@ func (s *Service) changes(tx *store.Tx) (n int64, err error) {
 
 // ownRows is the updater of the fleet's tables that locks single rows.
 func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-	return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
+	return s.store.UpdateIn(ctx, store.LockedRowsScope(), author, fn)
 }
 
 // change runs a transaction that changes the fleet's tables.

@@ -114,7 +114,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 	f.SetStart(f.now())
 	f.reports.busy = map[string]bool{}
 	f.maxMoved, f.movedAtOnce = maxMoved, movedAtOnce
-	if !s.OneWriter() {
+	if !s.HasOneWriter() {
 		f.movedAtOnce = maxMoved
 	}
 	s.Watch(logTopic, f.wakeLogs)

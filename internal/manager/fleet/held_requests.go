@@ -78,31 +78,34 @@ func (s *Service) wake(h *waiters) {
 	h.waiting, h.others = nil, nil
 }
 
-// Held is a request that is held open for a node of a service point without a goroutine that waits.
-type Held struct {
+// HeldRequest is a request that is held open for a node of a service point without a goroutine that waits.
+type HeldRequest struct {
 	service *Service
 	at      nodeID
 	// what distinguishes the request from other waiting requests of the node.
 	what    string
 	waiters *waiters
 	changed <-chan struct{}
+	// Serves is the revision of the content that the application of the request serves; empty if the request does not report it. It must be
+	// set before Wait, and after the certificate was verified.
+	Serves string
 }
 
 // Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
-func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
+func (s *Service) Hold(shown *x509.Certificate, what string) *HeldRequest {
 	at := nodeIDOf(shown)
-	return &Held{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
+	return &HeldRequest{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
 }
 
 // Arm must be called before the database is checked for news.
-func (h *Held) Arm() { h.changed = h.service.wakeChannel(h.waiters) }
+func (h *HeldRequest) Arm() { h.changed = h.service.wakeChannel(h.waiters) }
 
 // Wait schedules again to be called once, by another goroutine: with last false when there may be news since Look, or with last true at the
 // time until.
 //
 // An earlier request of the same node with the same subject is called with last true, because a client that asks again has dropped its
 // earlier request. If a node has more waiting requests than it can have applications, the oldest is ended in the same way.
-func (h *Held) Wait(until time.Time, again func(last bool)) {
+func (h *HeldRequest) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +130,7 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 		go one.again(true)
 		return true
 	})
-	one := &waitingHeld{at: h.at, what: h.what, again: again}
+	one := &waitingHeld{at: h.at, what: h.what, serves: h.Serves, again: again}
 	h.waiters.others = append(h.waiters.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -143,17 +146,39 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 }
 
 // Release ends the request.
-func (h *Held) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
+func (h *HeldRequest) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
 
 // Ends reports whether requests are no longer held open, because the manager shuts down.
 func (s *Service) Ends() bool { return s.isClosing() }
 
 // waitingHeld is a Held that waits.
 type waitingHeld struct {
-	at    nodeID
-	what  string
-	again func(last bool)
-	timer *time.Timer
+	at     nodeID
+	what   string
+	serves string
+	again  func(last bool)
+	timer  *time.Timer
+}
+
+// waitsWith returns the revision of the content of an application whose node waits for newer content at this manager. It is empty if no
+// node waits, or if nodes of the service point wait with different revisions.
+func (s *Service) waitsWith(servicePoint, application string) (revision string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.waitersOf[servicePoint]
+	if h == nil {
+		return ""
+	}
+	for _, one := range h.others {
+		switch {
+		case one.what != application:
+		case one.serves == "" || revision != "" && revision != one.serves:
+			return ""
+		default:
+			revision = one.serves
+		}
+	}
+	return revision
 }
 
 // EndCheckins answers all open check-ins now and holds no more open: the manager shuts down.
@@ -305,7 +330,7 @@ const (
 	batchTimeout   = 30 * time.Second
 )
 
-// enqueueWoken enqueues check-ins to be checked for news. mu is held.
+// enqueueWoken enqueues woken check-ins for a look-up of their changes. mu is held.
 func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.wakeWorkers < maxWakeWorkers && s.wakeWorkers*maxBatch < len(s.woken); s.wakeWorkers++ {

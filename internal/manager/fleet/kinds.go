@@ -42,7 +42,7 @@ func (s *Service) Kinds(ctx context.Context, id string) ([]Kind, error) {
 			}
 		}
 		if program.Sample != nil {
-			k.Schema = schema.OfGo(reflect.TypeOf(program.Sample))
+			k.Schema = schema.ReflectSchema(reflect.TypeOf(program.Sample))
 		}
 		text, err := s.defaultConfiguration(ctx, id, name)
 		if err != nil {

@@ -162,8 +162,8 @@ func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all
 	})
 }
 
-// TakeLog stores the log excerpt that a service point was asked for.
-func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
+// StoreLog stores the log excerpt that a service point was asked for.
+func (s *Service) StoreLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
 	if len(rq.Text) > checkin.MaxLog {
 		return a, problem.Invalid("text", "has more than %d bytes", checkin.MaxLog)
 	}

@@ -85,7 +85,7 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 // contacts itself. With several managers the list caches are invalidated.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
 	if err := s.withEvents(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if !s.store.OneWriter() {
+		if !s.store.HasOneWriter() {
 			tx.Touch(rowsTopic)
 		}
 		back, err := s.justConnected(tx, ids)
@@ -314,9 +314,9 @@ const (
 type Figures struct {
 	Statuses  map[string]int64 `json:"statuses"`
 	Connected int64            `json:"connected"`
-	// Away counts service points that were connected once and are NOT_CONNECTED.
-	Away   int64            `json:"away"`
-	Silent map[string]int64 `json:"silent"`
+	// Disconnected counts service points that were connected once and are NOT_CONNECTED.
+	Disconnected int64            `json:"away"`
+	Silent       map[string]int64 `json:"silent"`
 	// Updates counts service points whose update is running or failed, by updateStatus.
 	Updates      map[string]int64            `json:"updates"`
 	Rollouts     map[string]int64            `json:"rollouts"`
@@ -371,7 +371,7 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 			}
 			f.Silent[silence.name] = n
 		}
-		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0").Scan(&f.Away); err != nil {
+		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0").Scan(&f.Disconnected); err != nil {
 			return err
 		}
 		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected); err != nil {

@@ -226,7 +226,7 @@ func TestFailedReportsAreSeparated(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 3)
 		broken := errors.New("broken")
-		h.f.OnMove(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
+		h.f.SetMoveObserver(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
 			if ids[0] == h.ids[1] {
 				return broken
 			}

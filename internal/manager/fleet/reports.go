@@ -49,7 +49,7 @@ const maxWriters = 4
 
 // writers returns the maximum number of goroutines that write reports.
 func (s *Service) writers() int {
-	if s.store.OneWriter() {
+	if s.store.HasOneWriter() {
 		return 1
 	}
 	return maxWriters

@@ -46,10 +46,10 @@ type Plan struct {
 	Filter Filter `json:"filter"`
 	// Waves are the cumulative numbers of service points to be updated at the end of each wave. The rest forms the last wave.
 	Waves []Amount `json:"waves"`
-	// MostAway is the maximum number of service points that are being updated, or were lost since their update, at a time.
-	MostAway Amount `json:"mostAway"`
-	// MostFailed is the number of failures allowed. One more halts the rollout.
-	MostFailed Amount `json:"mostFailed"`
+	// MaxUnavailable is the maximum number of service points that are being updated, or were lost since their update, at a time.
+	MaxUnavailable Amount `json:"mostAway"`
+	// MaxFailed is the number of failures allowed. One more halts the rollout.
+	MaxFailed Amount `json:"mostFailed"`
 	// Windows are the maintenance windows; without any, updates are always allowed. TimeZone is the time zone of the windows, such as
 	// Europe/Oslo; empty means UTC.
 	Windows  []Window `json:"windows,omitempty"`
@@ -60,7 +60,7 @@ type Plan struct {
 
 // NewPlan returns a plan with the default values.
 func NewPlan() Plan {
-	return Plan{Waves: []Amount{{N: 1}, {N: 5, Percent: true}, {N: 25, Percent: true}}, MostAway: Amount{10, true}, GiveUpSeconds: 900}
+	return Plan{Waves: []Amount{{N: 1}, {N: 5, Percent: true}, {N: 25, Percent: true}}, MaxUnavailable: Amount{10, true}, GiveUpSeconds: 900}
 }
 
 // Limits of a plan.
@@ -84,7 +84,7 @@ func (p *Plan) check() error {
 		return problem.Invalid("waves", "must have at most %d entries", maxWaves)
 	case len(p.Windows) > maxWindows:
 		return problem.Invalid("windows", "must have at most %d entries", maxWindows)
-	case p.MostAway.N == 0:
+	case p.MaxUnavailable.N == 0:
 		return problem.Invalid("mostAway", "must be 1 or more")
 	case p.GiveUpSeconds < minGiveUp || p.GiveUpSeconds > maxGiveUp:
 		return problem.Invalid("giveUpSeconds", "must be %d to %d", minGiveUp, maxGiveUp)

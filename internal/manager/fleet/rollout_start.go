@@ -34,7 +34,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	id = uuid.NewString()
 	// The transaction locks all own tables, so that two rollouts started at the same time do not take the same service points.
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
+		return s.store.UpdateIn(ctx, store.ExtensionScope(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if err := addHistory(tx, "ADD_ROLLOUT", "Started the rollout %s of %s: its filter matches %s", id, p.Version,
 			plural.Count(len(candidates), "service point")); err != nil {

@@ -266,7 +266,7 @@ func TestRolloutInWaves(t *testing.T) {
 // TestHaltedRolloutCountsFailures fails service points that were being updated when the rollout was halted: the reason counts them.
 func TestHaltedRolloutCountsFailures(t *testing.T) {
 	h := newTestFleet(t, "", 12)
-	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 12}, nil })
+	id := h.start(t, func(p *Plan) { p.MaxUnavailable, p.Waves = Amount{N: 12}, nil })
 	first, second := h.points[h.ids[0]], h.points[h.ids[1]]
 	first.fails, second.slow = true, true
 	if r := h.advanceUntil(t, id, RolloutHalted); !strings.Contains(r.Reason, "1 of 12 service points failed") {
@@ -331,7 +331,7 @@ func (h *testFleet) only(t fatal) string {
 // another order, are skipped.
 func TestRolloutSkipsLostMembers(t *testing.T) {
 	h := newTestFleet(t, "", 6)
-	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
+	id := h.start(t, func(p *Plan) { p.MaxFailed, p.MaxUnavailable = Amount{N: 6}, Amount{N: 6} })
 	all := h.members(t, id)
 	away, slow, deleted, other := all[1].ServicePoint, all[2].ServicePoint, all[3].ServicePoint, all[4].ServicePoint
 	h.points[away].connected = false
@@ -418,7 +418,7 @@ func TestRolloutWithoutUpdates(t *testing.T) {
 		p.Version, p.fails = "1", true
 	}
 	h.report(t)
-	r := h.advanceUntil(t, h.start(t, func(p *Plan) { p.Waves, p.MostFailed = []Amount{{100, true}}, Amount{N: 2} }), RolloutDone)
+	r := h.advanceUntil(t, h.start(t, func(p *Plan) { p.Waves, p.MaxFailed = []Amount{{100, true}}, Amount{N: 2} }), RolloutDone)
 	if r.Reason != "none of 2 service points was updated" {
 		t.Errorf("where all fail it is %+v", r)
 	}
@@ -428,7 +428,7 @@ func TestRolloutWithoutUpdates(t *testing.T) {
 // releases are missing.
 func TestRollbackWithManyLost(t *testing.T) {
 	h := newTestFleet(t, "", 8)
-	id := h.start(t, func(p *Plan) { p.MostAway = Amount{N: 2} })
+	id := h.start(t, func(p *Plan) { p.MaxUnavailable = Amount{N: 2} })
 	h.advanceUntil(t, id, RolloutDone)
 	lost := 0
 	for _, p := range h.points {
@@ -462,7 +462,7 @@ func TestRollbackWithoutReleases(t *testing.T) {
 	for _, p := range h.points {
 		p.slow = true
 	}
-	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 3}, []Amount{{N: 3}} })
+	id := h.start(t, func(p *Plan) { p.MaxUnavailable, p.Waves = Amount{N: 3}, []Amount{{N: 3}} })
 	h.advance(t)
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
@@ -498,7 +498,7 @@ func TestRefusedRollouts(t *testing.T) {
 		"no service point matches":  func(p *Plan) { p.Filter.Version = "7" },
 		"\"WELL\" must be one of":   func(p *Plan) { p.Filter.Status = "WELL" },
 		"at least 1 service point":  func(p *Plan) { p.Waves = []Amount{{}} },
-		"mostAway: must be":         func(p *Plan) { p.MostAway = Amount{} },
+		"mostAway: must be":         func(p *Plan) { p.MaxUnavailable = Amount{} },
 		"giveUpSeconds: must be":    func(p *Plan) { p.GiveUpSeconds = 1 },
 		"is not a time zone":        func(p *Plan) { p.TimeZone = "Mars/Olympus" },
 		"is not a time of day":      func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
@@ -656,7 +656,7 @@ func TestMaxUnavailableInRollback(t *testing.T) {
 	for _, p := range h.points {
 		p.slow = true
 	}
-	id := h.start(t, func(p *Plan) { p.Waves, p.MostAway = []Amount{{N: 8}}, Amount{N: 20, Percent: true} })
+	id := h.start(t, func(p *Plan) { p.Waves, p.MaxUnavailable = []Amount{{N: 8}}, Amount{N: 20, Percent: true} })
 	h.advance(t)
 	if n := h.rollout(t, id).Counts[memberUpdating]; n != 8 {
 		t.Fatalf("%d have an order", n)
@@ -675,7 +675,7 @@ func TestStepInSeveralTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 5)
 		h.f.movedAtOnce = 2
-		id := h.start(t, func(p *Plan) { p.Waves, p.MostAway = []Amount{{100, true}}, Amount{100, true} })
+		id := h.start(t, func(p *Plan) { p.Waves, p.MaxUnavailable = []Amount{{100, true}}, Amount{100, true} })
 		var sizes []int
 		status := ""
 		counted := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {

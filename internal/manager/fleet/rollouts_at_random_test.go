@@ -32,7 +32,7 @@ func TestRandomRollouts(t *testing.T) {
 		bound := rapid.IntRange(1, 4).Draw(t, "may be away")
 		id := h.start(t, func(p *Plan) {
 			p.Waves = []Amount{{N: rapid.IntRange(1, 3).Draw(t, "first wave")}, {50, true}}
-			p.MostAway, p.MostFailed = Amount{N: bound}, Amount{N: rapid.IntRange(0, 3).Draw(t, "may fail")}
+			p.MaxUnavailable, p.MaxFailed = Amount{N: bound}, Amount{N: rapid.IntRange(0, 3).Draw(t, "may fail")}
 		})
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			for _, at := range h.ids {

@@ -32,8 +32,8 @@ type StreamTaker struct {
 	Apply func(tx *store.Tx, from StreamSource, records []any) error
 }
 
-// TakeStream registers the taker of a kind of records. It must be called before the first batch arrives.
-func (s *Service) TakeStream(kind string, t StreamTaker) { s.streams.takers[kind] = t }
+// RegisterTaker registers the taker of a kind of records. It must be called before the first batch arrives.
+func (s *Service) RegisterTaker(kind string, t StreamTaker) { s.streams.takers[kind] = t }
 
 // ObserveStream sets the function that counts applied records and records dropped by their sources. It must be called before the first
 // batch arrives.
@@ -72,9 +72,9 @@ const (
 // errStreamMoved rejects a batch whose source has sent another batch to another manager at the same time.
 var errStreamMoved = problem.Conflict("StreamMoved", "another batch of the same source was applied meanwhile: retry")
 
-// TakeBatch applies a batch of records from the service point of the certificate, and acknowledges it after the commit. Records applied
+// ApplyBatch applies a batch of records from the service point of the certificate, and acknowledges it after the commit. Records applied
 // before are skipped. An unknown kind is rejected, so that its source keeps the records.
-func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stream.Batch) (a stream.Answer, err error) {
+func (s *Service) ApplyBatch(ctx context.Context, shown *x509.Certificate, b stream.Batch) (a stream.Answer, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}

@@ -44,7 +44,7 @@ func (f *Figures) readTroubled(tx *store.Tx) error {
 	if err := read(f.Statuses[Unhealthy], Unhealthy, "", "WHERE s.status = ?", Unhealthy); err != nil {
 		return err
 	}
-	if err := read(f.Away, NotConnected, "", "JOIN presence p ON p.service_point = s.id WHERE p.connected = 0 AND "+
+	if err := read(f.Disconnected, NotConnected, "", "JOIN presence p ON p.service_point = s.id WHERE p.connected = 0 AND "+
 		"p.last_seen > 0"); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func leasedUpdater(lease *store.Lease) store.Updater {
 		if _, err := lease.Acquire(ctx); err != nil {
 			return err
 		}
-		return lease.UpdateIn(ctx, store.OwnTables(), a, fn)
+		return lease.UpdateIn(ctx, store.ExtensionScope(), a, fn)
 	}
 }
 

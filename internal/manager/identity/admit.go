@@ -79,7 +79,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 	}
 	var made int64
 	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
-		c := &resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := &resource.Change{Tx: tx, API: api, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		if user == nil {
 			row, err := s.enrol(c, e, id)
 			if err != nil {

@@ -134,7 +134,7 @@ const securePort = 636
 
 // BeforeWrite sets the default port and validates the settings.
 func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
-	if c.IsCreation() && x.SSLEnabled && !c.Given["port"] {
+	if c.IsCreation() && x.SSLEnabled && !c.SetFields["port"] {
 		x.Port = securePort
 	}
 	if x.SSLEnabled && x.StartTLSEnabled {

@@ -74,7 +74,7 @@ func lastUsedAt(tx *store.Tx, token string) (at int64, err error) {
 // recordTokenUse records the use of a token (recordUse).
 func (s *Service) recordTokenUse(ctx context.Context, key tokenKey, token string, kinds []string) {
 	s.recordUse(ctx, key, token, kinds, func(ctx context.Context) error {
-		return s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		return s.store.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Write("INSERT INTO credential_used (id, used) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = excluded.used", token,
 				tx.Now().Unix())
 		})

@@ -212,7 +212,8 @@ func (s *Service) startSession(ctx context.Context, p authz.Principal, remote, c
 	caller := authz.CallerOf(p)
 	caller.Console, caller.Remote, caller.Client = true, remote, client
 	err = s.store.Update(ctx, caller.Author(""), func(tx *store.Tx) error {
-		c := &resource.Change{Tx: tx, API: authz.PolicyOf(s.store).API(), Caller: caller, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := &resource.Change{Tx: tx, API: authz.PolicyOf(s.store).API(), Caller: caller, SetFields: map[string]bool{},
+			Extra: map[string]string{}}
 		x := &UserSession{}
 		x.Type = "UserSession"
 		_, err := c.Create(c.API.TypeNamed(x.Type), x)

@@ -65,7 +65,7 @@ func (s *Service) SetPreference(ctx context.Context, user int64, name string, va
 		return p, problem.Invalid("value", "has %d bytes; a preference must have at most %d", compact.Len(), MaxPreference)
 	}
 	p.Value = compact.Bytes()
-	err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	err := s.store.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		if _, err := tx.Head(user); err != nil { // deleted since the request was admitted
 			return err
 		}
@@ -86,7 +86,7 @@ func (s *Service) SetPreference(ctx context.Context, user int64, name string, va
 
 // DeletePreference deletes a preference of a user, if it exists.
 func (s *Service) DeletePreference(ctx context.Context, user int64, name string) error {
-	return s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	return s.store.UpdateIn(ctx, store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("DELETE FROM user_preference WHERE user_id = ? AND name = ?", user, name)
 	})
 }

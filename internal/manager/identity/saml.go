@@ -299,7 +299,7 @@ func (s *Service) endSessionsOf(ctx context.Context, e *external, name string, b
 		if err != nil {
 			return err
 		}
-		c := &resource.Change{Tx: tx, API: authz.PolicyOf(s.store).API(), Given: map[string]bool{}, Extra: map[string]string{}}
+		c := &resource.Change{Tx: tx, API: authz.PolicyOf(s.store).API(), SetFields: map[string]bool{}, Extra: map[string]string{}}
 		for _, row := range rows {
 			if row.Ref("authenticator") != e.id {
 				continue
@@ -384,7 +384,7 @@ func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 		if err != nil {
 			return err
 		}
-		x.ServiceKey = schema.Secret{Given: true, Plain: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})) +
+		x.ServiceKey = schema.Secret{IsSet: true, Plain: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})) +
 			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}))}
 	}
 	x.KeyStore, x.KeyStorePassword, x.PKCS12, x.Password = "", "", "", ""

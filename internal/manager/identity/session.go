@@ -189,7 +189,7 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 		if err != nil {
 			return err
 		}
-		n := &resource.Change{Tx: c.Tx, API: c.API, Given: map[string]bool{"state": true}}
+		n := &resource.Change{Tx: c.Tx, API: c.API, SetFields: map[string]bool{"state": true}}
 		if _, err := n.Change(row, func(o schema.Object) { o.(*UserSession).State = state }); err != nil {
 			return err
 		}
@@ -273,9 +273,9 @@ func currentSession(c resource.Caller) (int64, error) {
 	return c.Session, nil
 }
 
-// OfRequest returns the token of the current session from the Authorization header of the request, for public clients that read it back. It
-// returns nil for cookies, so that scripts of a page cannot read the token.
-func OfRequest(r *http.Request, c resource.Caller) map[string]string {
+// RequestToken returns the token of the current session from the Authorization header of the request, for public clients that read it back.
+// It returns nil for cookies, so that scripts of a page cannot read the token.
+func RequestToken(r *http.Request, c resource.Caller) map[string]string {
 	scheme, token, err := header(r)
 	if err != nil || c.Session == 0 || scheme == cookieScheme {
 		return nil

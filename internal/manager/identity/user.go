@@ -56,14 +56,14 @@ type User struct {
 // BeforeWrite validates the user. A caller who does not manage users may only set the own password. At least one administrator with a local
 // password must remain.
 func (x *User) BeforeWrite(c *resource.Change) error {
-	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
+	if c.Caller.MustReset && (len(c.SetFields) != 1 || !c.SetFields["password"] || x.Password == "") {
 		return problem.Forbidden("PasswordResetRequired", "%s must set a new password first", c.Caller.Name)
 	}
-	if !authz.ManagesUsers(c) && (len(c.Given) != 1 || !c.Given["password"]) {
+	if !authz.ManagesUsers(c) && (len(c.SetFields) != 1 || !c.SetFields["password"]) {
 		return problem.Forbidden("AccessDenied",
 			"%s may only change the own password (PATCH with only the field password)", c.Caller.Name)
 	}
-	if x.X509Required && (c.IsCreation() || c.Given["x509Required"]) {
+	if x.X509Required && (c.IsCreation() || c.SetFields["x509Required"]) {
 		taken, err := hasCertificateAuthenticator(c, 0)
 		if err == nil && !taken {
 			err = problem.Invalid("x509Required", "would lock out the user: create an X509Authenticator first, to verify certificates")
@@ -72,7 +72,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.IsCreation() || c.Given["email"] {
+	if c.IsCreation() || c.SetFields["email"] {
 		if !isMail(x.Email) {
 			return problem.Field("InvalidEmailAddress", "email", "%q must be a mail address such as ada@example.net (RFC 5322)", x.Email)
 		}
@@ -80,7 +80,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 	if err := x.checkAuthenticator(c); err != nil {
 		return err
 	}
-	if c.Given["password"] && x.Password != "" {
+	if c.SetFields["password"] && x.Password != "" {
 		if err := CheckPassword(x.Password); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (x *User) applyPassword(c *resource.Change) error {
 	if x.hash == "" { // the change is not a request, or hashPassword was skipped
 		x.hash = HashPassword(password, c.API.Store.Hurry())
 	}
-	if x.ID != c.Caller.User || x.ID == 0 || c.Given["passwordResetRequired"] {
+	if x.ID != c.Caller.User || x.ID == 0 || c.SetFields["passwordResetRequired"] {
 		return nil
 	}
 	x.PasswordResetRequired = false

@@ -187,7 +187,7 @@ func (p *executor) reference(f *schema.Field, raw json.RawMessage, members map[s
 	case f.Column != "" || f.ReadOnly: // the parent, such as the configuration or the view
 		return by("name", text)
 	case !path && f.Identify != "":
-		return by(f.Identify, p.API.AsShown(f, text))
+		return by(f.Identify, p.API.FormatReference(f, text))
 	case !path && f.Kind == schema.References:
 		if _, err := netip.ParseAddr(text); err == nil {
 			return by("address", text)

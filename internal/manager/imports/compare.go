@@ -263,7 +263,7 @@ func (p *executor) asShown(f *schema.Field, sent, shown json.RawMessage) json.Ra
 	if json.Unmarshal(shown, &now) == nil && json.Unmarshal(now[f.Identify], &is) == nil && p.API.SameTarget(f, text, is) {
 		text = is
 	}
-	members[f.Identify] = schema.AppendString(nil, p.API.AsShown(f, text))
+	members[f.Identify] = schema.AppendString(nil, p.API.FormatReference(f, text))
 	if other, err := json.Marshal(members); err == nil {
 		return other
 	}

@@ -48,7 +48,7 @@ func TestImportSkipsRows(t *testing.T) {
 		for i, want := range skipped {
 			same = same && strings.Contains(done.Skipped[i], want)
 		}
-		if done.Made != made || done.Changed != changed || done.There != there || !same {
+		if done.Created != made || done.Changed != changed || done.Existing != there || !same {
 			t.Errorf("%s: %+v", what, done)
 		}
 	}
@@ -66,12 +66,12 @@ func TestImportSkipsRows(t *testing.T) {
 		t.Errorf("the changes are %q", done.Changes)
 	}
 	kept := []string{"line 3: 172.16.2.0/24: gateway none kept, the cell is empty: write an address or the word none to change it"}
-	if !slices.Equal(done.Kept, kept) {
-		t.Errorf("kept are %q", done.Kept)
+	if !slices.Equal(done.KeptGateways, kept) {
+		t.Errorf("kept are %q", done.KeptGateways)
 	}
 	is("a link", networks("network,gateway\n172.16.9.0/31,\n", ipam.Import{}), 1, 0, 0)
-	if done := networks("network,gateway\n172.16.9.0/31,\n", ipam.Import{}); len(done.Kept) > 0 {
-		t.Errorf("of a link are kept %q", done.Kept)
+	if done := networks("network,gateway\n172.16.9.0/31,\n", ipam.Import{}); len(done.KeptGateways) > 0 {
+		t.Errorf("of a link are kept %q", done.KeptGateways)
 	}
 	is("a gateway of IPv6", networks("network,gateway\n2001:db8::/64,2001:db8::1\n", ipam.Import{}), 0, 0, 0,
 		"line 2: gateway: leave the cell empty")

@@ -31,6 +31,17 @@ func TestImportFindsPlaces(t *testing.T) {
 		}
 	}
 	lab := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "")
+	// A row that repeats a key of the file names the first row, also if the rows only create; a dry run does the same.
+	for _, mode := range []string{"DRY_RUN", "ALL_OR_NOTHING"} {
+		_, log := m.Imported(`"contentType":"text/csv","action":"CREATE","mode":"`+mode+`"`, "type,range,configuration.name\n"+
+			"IPv4Network,10.1.1.0/24,main\nIPv4Network,10.1.0.0/24,main\nIPv4Network,10.1.1.0/24,main\n")
+		for _, want := range []string{"line 3: ResourceAlreadyExists: already exists as IPv4Network " + lab.Text("data.0.id"),
+			"line 4: ResourceConflictsWithOther: line 2 is about the same IPv4Network"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("%s: the log has no %q:\n%s", mode, want, log)
+			}
+		}
+	}
 	if up := lab.Text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
 		m.Want(200, "GET", up, "").Text("name") != "small" {
 		t.Errorf("the parent of the network is %s", up)

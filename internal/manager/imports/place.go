@@ -320,7 +320,7 @@ func (p *executor) findExisting(t *schema.Type, object schema.Object, c *resourc
 		if at.Collection.Scope {
 			configuration = at.ID
 		}
-		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
+		found, err = p.Tx.ResourcesByKey(configuration, t.KeyOf(o))
 	case p.action == createOrUpdate && (t.ByName["absoluteName"] == nil || p.declared && members["absoluteName"] == nil):
 		return p.findNameless(t, c, at, members)
 	default:
@@ -438,7 +438,7 @@ func (p *executor) findByWholeName(t *schema.Type, object schema.Object, at reso
 			return nil, nil
 		}
 	}
-	found, err := p.Tx.ByKey(parent.Configuration, t.KeyOf(o))
+	found, err := p.Tx.ResourcesByKey(parent.Configuration, t.KeyOf(o))
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,13 @@ type executor struct {
 	*resource.Change
 	// taker imports leases; nil before the first one.
 	taker LeaseTaker
+	// earlier returns the position of the earlier row about a resource; empty if there is none. It is nil for declared resources.
+	earlier func(id int64) string
+}
+
+// sameResource returns the error of a row about the resource of an earlier row.
+func sameResource(first string, there *store.Resource) error {
+	return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, there.Type, there.ID)
 }
 
 // applyRow applies a row.
@@ -103,6 +110,8 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	c := *p.Change
 	c.Sent, c.Ignored, c.Extra, c.Prepared = members, nil, map[string]string{}, p.prepared[r.number]
 	switch {
+	case there != nil && p.action == createOnly && p.earlier != nil && p.earlier(there.ID) != "":
+		return o, sameResource(p.earlier(there.ID), there)
 	case there != nil && p.action == createOnly:
 		return o, problem.Conflict("ResourceAlreadyExists", "already exists as %s %d", there.Type, there.ID)
 	case there != nil:
@@ -233,7 +242,7 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 			if !utf8.ValidString(c.text) {
 				return nil, problem.Field("InvalidFileCharacterEncoding", c.column.Name, "is not valid UTF-8: save the file as UTF-8")
 			}
-			if err := row.Put(c.column, c.text); err != nil {
+			if err := row.SetCell(c.column, c.text); err != nil {
 				return nil, problem.BadRequest("InvalidFileDataValue", "%v", err)
 			}
 		}

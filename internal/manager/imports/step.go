@@ -306,7 +306,7 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 	defer func() { j.singly = false }()
 	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
 	for {
-		err = j.api.WithOutside(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
+		err = j.api.RetryWithWork(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
 			do := func(tx *store.Tx) (err error) {
 				outcomes, err = j.applyRows(tx, o, rows, wrong)
 				if err != nil || trial {
@@ -382,13 +382,15 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
 		tx.WriteInBatches()
 	}
-	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
+	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed,
+		Results: o.Results}}
 	if err := p.expect(rows); err != nil {
 		return nil, err
 	}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
-	j.isTaken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
+	p.earlier = func(id int64) string { return cmp.Or(met[id], j.met[id]) }
+	j.isTaken = func(id int64) bool { return p.earlier(id) != "" }
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
 			outcomes[i] = outcome{result: refused, messages: []string{refusal.Code + ": " + refusal.Message}}
@@ -440,8 +442,7 @@ func (j *job) checkNotMet(met map[int64]string, one *row, o *outcome) error {
 		first, twice = j.met[o.row.ID]
 	}
 	if twice {
-		return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, o.row.Type,
-			o.row.ID)
+		return sameResource(first, o.row)
 	}
 	if len(j.met)+len(met) < maxMet {
 		met[o.row.ID] = one.at

@@ -144,7 +144,7 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 // checkReservation rejects a DHCP reservation without a client.
 func (x *Assignment) checkReservation(c *resource.Change, state string, identifier schema.Ref) error {
 	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
-		(c.IsCreation() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
+		(c.IsCreation() || c.SetFields["state"] || c.SetFields["macAddress"] || c.SetFields["clientIdentifier"]) {
 		return problem.Invalid("state", "DHCP_RESERVED requires a macAddress or a clientIdentifier: the client to reserve the address for")
 	}
 	return nil
@@ -205,7 +205,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	ranges, err := resource.HeldSpace(c.Tx, "addresses", network.Configuration)
+	ranges, err := resource.ReservedSpace(c.Tx, "addresses", network.Configuration)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -317,7 +317,7 @@ func AddressAt(tx *store.Tx, network int64, a netip.Addr) (*store.Resource, erro
 
 // BeforeDelete returns the address to the free space of its network. If it is the gateway, the network loses its gateway.
 func (x *IPv4Address) BeforeDelete(c *resource.Change) error {
-	if c.With {
+	if c.ParentDeleted {
 		return nil
 	}
 	if x.State == gateway {
@@ -340,7 +340,7 @@ func (x *IPv4Address) BeforeDelete(c *resource.Change) error {
 
 // BeforeDelete returns the address to the free space of its network.
 func (x *IPv6Address) BeforeDelete(c *resource.Change) error {
-	if c.With {
+	if c.ParentDeleted {
 		return nil
 	}
 	return freeAdd(c.Tx, x.Parent, x.Address, x.Address)

@@ -63,7 +63,7 @@ func (x *SpaceHead) String() string { return x.Range.String() }
 
 // BeforeDelete returns the space to the free space of the parent block.
 func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
-	if c.With {
+	if c.ParentDeleted {
 		return nil
 	}
 	parent, err := c.Tx.Head(x.Parent)
@@ -100,7 +100,7 @@ type IPv4Policy struct {
 // checkPolicy rejects a low water mark above the high one and a signed reverse zone without a signing policy. It invalidates the cached
 // policies and schedules a water level check when a policy field changes.
 func (x *IPv4Policy) checkPolicy(c *resource.Change) error {
-	if c.Given["reverseZoneSigningPolicy"] && !c.Given["reverseZoneSigned"] {
+	if c.SetFields["reverseZoneSigningPolicy"] && !c.SetFields["reverseZoneSigned"] {
 		x.ReverseZoneSigned = x.ReverseZoneSigningPolicy.ID != 0
 	}
 	if x.ReverseZoneSigned && x.ReverseZoneSigningPolicy.ID == 0 {
@@ -109,8 +109,8 @@ func (x *IPv4Policy) checkPolicy(c *resource.Change) error {
 	if err := checkWaterMarks(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given[lowWaterMark] ||
-		c.Given[highWaterMark] || c.Given[pingBeforeAssign] {
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.SetFields[lowWaterMark] ||
+		c.SetFields[highWaterMark] || c.SetFields[pingBeforeAssign] {
 		c.Tx.Touch(policyTopic)
 		if id := schema.HeadOf(c.New).ID; id != 0 {
 			markDirty(c.Tx, id)
@@ -366,7 +366,7 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 
 // findFree finds free space of a prefix length directly in a block. It returns space.ErrNoFit if there is none.
 func findFree(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
-	held, err := resource.HeldSpace(tx, "networks", block.Configuration) // reserved by pending approval requests
+	held, err := resource.ReservedSpace(tx, "networks", block.Configuration) // reserved by pending approval requests
 	if err != nil {
 		return nil, found, err
 	}

@@ -125,7 +125,7 @@ func (x *DHCPUniqueIdentifier) Validate(c *resource.Change) error {
 // uniqueKey rejects a key that another resource of the configuration has.
 func uniqueKey(c *resource.Change, field, value string) error {
 	h := schema.HeadOf(c.New)
-	found, err := c.Tx.ByKey(h.Config, c.Type.KeyOf(c.New))
+	found, err := c.Tx.ResourcesByKey(h.Config, c.Type.KeyOf(c.New))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func resolveClient(c *resource.Change, field string, ref *schema.Ref, configurat
 			return err
 		}
 	}
-	found, err := c.Tx.ByKey(configuration, t.KeyOf(o))
+	found, err := c.Tx.ResourcesByKey(configuration, t.KeyOf(o))
 	if err != nil {
 		return err
 	}

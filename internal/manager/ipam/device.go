@@ -56,10 +56,10 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if x.DeviceType.ID == 0 || c.Given["deviceSubtype"] && !c.Given["deviceType"] {
+	if x.DeviceType.ID == 0 || c.SetFields["deviceSubtype"] && !c.SetFields["deviceType"] {
 		x.DeviceType = schema.Ref{ID: subtype.Parent}
 	}
-	if x.DeviceType.ID != subtype.Parent && !c.Given["deviceSubtype"] {
+	if x.DeviceType.ID != subtype.Parent && !c.SetFields["deviceSubtype"] {
 		return problem.Field("ConflictingResourceFieldValues", "deviceType", "%d is not the type of deviceSubtype %d, which is %d",
 			x.DeviceType.ID, subtype.ID, subtype.Parent)
 	}
@@ -71,7 +71,7 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite assigns the addresses of the request to the device and removes all others from it.
 func (x *Device) AfterWrite(c *resource.Change) error {
-	if !x.addresses.Given {
+	if !x.addresses.IsSet {
 		return nil
 	}
 	var wanted []int64

@@ -155,7 +155,7 @@ func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
 // AfterWrite changes the state of addresses outside of a range that became smaller, if the request asks for it.
 func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
 	state := orphanState.Value(c.Options)
-	if state == "" || c.IsCreation() || !c.Given["range"] {
+	if state == "" || c.IsCreation() || !c.SetFields["range"] {
 		return nil
 	}
 	return convertOrphans(c, x.Parent, RangeOf(c.Row), x.Range.Range, state)
@@ -169,7 +169,7 @@ func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	if err := checkWaterMarks(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given[lowWaterMark] || c.Given[highWaterMark] {
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.SetFields[lowWaterMark] || c.SetFields[highWaterMark] {
 		c.Tx.Touch(policyTopic)
 		markDirty(c.Tx, x.Parent)
 	}

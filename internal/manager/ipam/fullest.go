@@ -46,7 +46,7 @@ var fullestReport = resource.Report{Name: "fullestNetworks", Summary: "The IPv4 
 			for i, f := range part {
 				ids[i] = f.ID
 			}
-			seen, err := a.Seen(tx, caller, ids)
+			seen, err := a.VisibleResources(tx, caller, ids)
 			if err != nil {
 				return nil, err
 			}

@@ -120,7 +120,7 @@ func (i *lineImport) importAddresses(c *resource.Change, lines []Line, progress 
 			if err != nil {
 				return err
 			}
-			i.done.Made += len(part)
+			i.done.Created += len(part)
 			done += len(part)
 			progress(done)
 		}
@@ -171,7 +171,7 @@ func (i *lineImport) changeAddress(c *resource.Change, r *store.Resource, line L
 		texts = append(texts, fmt.Sprintf("state %s -> %s", state, line.State))
 	}
 	if len(texts) == 0 {
-		i.done.There++
+		i.done.Existing++
 		return nil
 	}
 	if _, err := c.Following("name", "state").Change(r, func(o schema.Object) {

@@ -100,7 +100,7 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 		func(by *resource.Change, part []NetworkLine, _ int) error {
 			for _, line := range part {
 				c := *by
-				c.Extra, c.Given = map[string]string{}, map[string]bool{}
+				c.Extra, c.SetFields = map[string]string{}, map[string]bool{}
 				if err := i.importLine(&c, line.Number, func() error { return i.importNetwork(&c, line) }); err != nil {
 					return err
 				}
@@ -131,13 +131,13 @@ func (i *lineImport) importNetwork(c *resource.Change, line NetworkLine) error {
 	o := t.New()
 	if n, ok := o.(*IPv4Network); ok {
 		n.Gateway = line.Gateway
-		c.Given["gateway"] = !line.Default
+		c.SetFields["gateway"] = !line.Default
 	}
 	o.(spaceObject).spaceHead().Range = schema.Range{Range: line.Range}
 	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, i.configuration
 	if _, err = c.Create(t, o); err == nil {
-		i.done.Made++
+		i.done.Created++
 	}
 	return err
 }
@@ -157,14 +157,14 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	p, _ := line.Range.Prefix()
 	// Networks of /31 and /32 have no default gateway.
 	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low {
-		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s kept, the cell is empty: write an address or the word none to "+
-			"change it", line.Number, line.Range, gatewayText(n.Gateway)))
+		i.done.KeptGateways = append(i.done.KeptGateways, fmt.Sprintf("line %d: %s: gateway %s kept, the cell is empty: "+
+			"write an address or the word none to change it", line.Number, line.Range, gatewayText(n.Gateway)))
 	}
 	if gateway {
 		texts = append(texts, fmt.Sprintf("gateway %s -> %s", gatewayText(n.Gateway), gatewayText(line.Gateway)))
 	}
 	if len(texts) == 0 {
-		i.done.There++
+		i.done.Existing++
 		return nil
 	}
 	if _, err := c.Following("name", "gateway").Change(row, func(o schema.Object) {

@@ -28,8 +28,8 @@ type Import struct {
 	// Strict rejects the file if a row would be skipped. Prune deletes the resources that the file lacks: records of its zone, networks in
 	// the blocks of its networks, addresses in the networks of its addresses. Try rolls an import of networks or addresses back.
 	Strict, Prune, Try bool
-	// Where returns the source row of a record. It may be nil, and returns an empty text for an unknown record.
-	Where func(record any) string
+	// SourceRow returns the source row of a record. It may be nil, and returns an empty text for an unknown record.
+	SourceRow func(record any) string
 	// Progress is called with the number of imported lines; it may be nil.
 	Progress func(done int64)
 }
@@ -37,12 +37,12 @@ type Import struct {
 // Imported is the result of an import of networks or addresses. The numbers count the rows that created or changed a resource, or that
 // match an existing one, and the deleted resources.
 type Imported struct {
-	Made, Changed, There, Deleted int
+	Created, Changed, Existing, Deleted int
 	// Skipped lists the skipped rows with the reason, Changes the changes. Differences lists the resources in the same blocks or networks
 	// that the file lacks. An import with Prune has deleted these.
 	Skipped, Changes, Differences []string
-	// Kept lists the gateways of existing networks that an empty cell left unchanged although they are not the default.
-	Kept []string
+	// KeptGateways lists the gateways of existing networks that an empty cell left unchanged although they are not the default.
+	KeptGateways []string
 	// Partial is set if a trial import was stopped because it took too long. The numbers then cover part of the file.
 	Partial bool
 }
@@ -104,9 +104,9 @@ func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *r
 		run := func(tx *store.Tx) error {
 			i.done = before
 			i.done.Skipped, i.done.Changes = slices.Clone(before.Skipped), slices.Clone(before.Changes)
-			i.done.Differences, i.done.Kept = slices.Clone(before.Differences), slices.Clone(before.Kept)
+			i.done.Differences, i.done.KeptGateways = slices.Clone(before.Differences), slices.Clone(before.KeptGateways)
 			tx.Describe("IMPORT_ENTITIES", summary)
-			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, Given: map[string]bool{}})
+			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, SetFields: map[string]bool{}})
 		}
 		var err error
 		if scope := store.ConfigurationScope(i.configuration, false); i.how.Try {

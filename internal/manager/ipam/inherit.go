@@ -289,7 +289,7 @@ func keepInherited(c *resource.Change) error {
 	settings := held[above]
 	for _, name := range names {
 		f, ok := c.Type.Field(name)
-		if !ok || !f.Inherit || f.Kind == schema.References || !c.Given[name] {
+		if !ok || !f.Inherit || f.Kind == schema.References || !c.SetFields[name] {
 			continue
 		}
 		sent := c.Sent[name]

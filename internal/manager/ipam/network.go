@@ -67,11 +67,11 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if noGateway.Value(c.Options) {
-		if c.Given["gateway"] && x.Gateway.IsValid() {
+		if c.SetFields["gateway"] && x.Gateway.IsValid() {
 			return problem.Invalid("gateway", "cannot be combined with x-bcn-no-gateway")
 		}
 		x.Gateway = netip.Addr{}
-	} else if r := x.Range.Range; c.IsCreation() && !c.Given["gateway"] && r.Low != r.High &&
+	} else if r := x.Range.Range; c.IsCreation() && !c.SetFields["gateway"] && r.Low != r.High &&
 		r.Low.Next() != r.High { // a /31 has two hosts (RFC 3021)
 		x.Gateway = space.Hosts(r).Low
 	}
@@ -137,7 +137,7 @@ func (x *IPv4Network) Validate(c *resource.Change) error { return x.checkPolicy(
 
 // checkSharedNetwork rejects a sharedNetworkTag that is not in the sharedNetworkTagGroup of the configuration.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
-	if x.SharedNetworkTag.ID == 0 || !c.IsCreation() && !c.Given["sharedNetworkTag"] {
+	if x.SharedNetworkTag.ID == 0 || !c.IsCreation() && !c.SetFields["sharedNetworkTag"] {
 		return nil
 	}
 	configuration, err := c.Tx.Get(x.Config)

@@ -198,7 +198,7 @@ func placeVLAN(c *resource.Change, _ *schema.Type, within *store.Resource, membe
 
 // checkVLAN rejects a VLAN of another configuration.
 func checkVLAN(c *resource.Change, vlan schema.Ref, configuration int64) error {
-	if vlan.ID == 0 || !c.Given["vlan"] {
+	if vlan.ID == 0 || !c.SetFields["vlan"] {
 		return nil
 	}
 	head, err := c.Tx.Head(vlan.ID)

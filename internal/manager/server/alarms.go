@@ -85,7 +85,7 @@ func (s *Status) addDatabaseAlarms(add addAlarm) {
 	case store.Damaged:
 		add(Alarm{Severity: critical, What: "The database is damaged.", Do: "Recover the database as in docs/troubleshoot.md.",
 			Command: "portolan check"})
-	case store.Away:
+	case store.Unreachable:
 		add(Alarm{Severity: critical, What: "The database is unreachable.", Do: "Check the database server and the network to it."})
 	}
 	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
@@ -145,7 +145,7 @@ func (s *Status) addSpaceAlarms(add addAlarm) {
 
 // addFleetAlarms adds the alarms of the fleet.
 func (s *Status) addFleetAlarms(add addAlarm) {
-	if n := s.Fleet.Away; n > 0 {
+	if n := s.Fleet.Disconnected; n > 0 {
 		names, links := namePoints(s.Fleet.TroubledBy(fleet.NotConnected, ""), n, "status="+fleet.NotConnected)
 		add(Alarm{Severity: warning, What: names + plural.Verb(n, " is", " are") + " not connected.",
 			Do:      "Check the machine, and its network path to the check-in listener.",

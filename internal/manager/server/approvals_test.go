@@ -251,8 +251,11 @@ func TestApprovalsCannotBeBypassed(t *testing.T) {
 		if strings.Contains(by.name, "four eyes") {
 			m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["`+strings.Join(types, `","`)+`"]}`)
 		}
-		done, reached := 0, map[string]int{}
+		done, reached, ways := 0, map[string]int{}, map[string]int{}
 		for i, one := range w.all {
+			if ways[one.why]++; ways[one.why] > 60 && !apitest.InSample(i, 3) {
+				continue
+			}
 			headers := []string{"x-portolan-dry-run: true"}
 			if by.header != "" {
 				headers = append(headers, by.header)

@@ -66,7 +66,7 @@ func TestAttackDataDirectory(t *testing.T) {
 
 // TestAttackSlowReaders is attack 2: clients with one read token request long lists and do not read them.
 func TestAttackSlowReaders(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAttackBodies(t *testing.T) {
 // TestAttackGuessing is attack 6: a client guesses passwords. It has to wait, failures are counted, and an event is raised. Other users
 // sign in.
 func TestAttackGuessing(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	refusedAt := 0
 	for i := range 10 {
 		r := m.Do("POST", "/api/v2/sessions", fmt.Sprintf(`{"username":"admin","password":"guess %d"}`, i), "Authorization:")
@@ -216,7 +216,7 @@ func TestAttackNames(t *testing.T) {
 // TestAttackHashing is a part of attack 6: many clients guess at once, from ever new addresses. A user who has signed in from an address
 // before still signs in from it.
 func TestAttackHashing(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	user := m.ID("/api/v2/users",
 		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
@@ -465,7 +465,7 @@ func TestEndedSessionsAreRemoved(t *testing.T) {
 
 // TestAttackTransport is attack 17: a site with TLS serves plain HTTP, or every client that reaches the API reads /metrics.
 func TestAttackTransport(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
+	m := startOnce(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
 	m.Want(404, "GET", "/metrics", "")
 	rs, err := http.Get("http://" + m.figures.Addr().String() + "/metrics")
 	if err != nil || rs.StatusCode != 200 {

@@ -122,7 +122,7 @@ func files(t *testing.T, dir, prefix string) []string {
 func TestBackupsAreSentBySFTP(t *testing.T) {
 	apitest.Slow(t)
 	s := startSFTP(t, "backup", "open sesame")
-	m := startManager(t)
+	m := startOnce(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	remote := `"remoteBackupsEnabled":true,"transferProtocol":"SFTP","remoteHost":"` + s.address + `","remoteDirectory":"deep/er","remoteUser":"backup"`
 	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"name":"away","maxFileCount":2,`+remote+`,"remotePassword":"open sesame"}`)
@@ -210,7 +210,7 @@ func TestBackupsAreSentByS3(t *testing.T) {
 	if err := backend.CreateBucket("backups"); err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t)
+	m := startOnce(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"name":"away","localBackupsEnabled":false,"remoteBackupsEnabled":true,
 		"transferProtocol":"S3","remoteHost":"`+s.URL+`","remoteDirectory":"backups/of/portolan","remoteUser":"KEY","remotePassword":"SECRET"}`)
@@ -232,7 +232,7 @@ func TestBackupsAreSentByS3(t *testing.T) {
 
 // TestRemoteBackupsAreRefused checks that settings that cannot send a file are refused, each with its field.
 func TestRemoteBackupsAreRefused(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	whole := map[string]string{"remoteBackupsEnabled": "true", "transferProtocol": `"SFTP"`, "remoteHost": `"vault.example"`, "remoteUser": `"u"`,
 		"remotePassword": `"p"`}

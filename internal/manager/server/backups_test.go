@@ -88,7 +88,7 @@ func TestBackupSchedules(t *testing.T) {
 // TestBackupsAreSent checks that a backup that is uploaded to the manager is listed and stored as a file that can be restored. An upload
 // that is not a backup is refused and leaves nothing behind.
 func TestBackupsAreSent(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	m.Basics()
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	dir := filepath.Join(m.options.Data, "backups")
@@ -152,7 +152,7 @@ func TestBackupsAreSent(t *testing.T) {
 
 // TestBackupsAreSentAndDeleted checks that an uploaded backup that is deleted before it was stored as a file does not become one.
 func TestBackupsAreSentAndDeleted(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	var b strings.Builder
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
@@ -178,7 +178,7 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 // TestUnstoredBackupsDelayNoOther checks that an uploaded backup that cannot be stored as a file is an event, and delays no other backup.
 // It can be deleted.
 func TestUnstoredBackupsDelayNoOther(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	dir := filepath.Join(m.options.Data, "backups")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)

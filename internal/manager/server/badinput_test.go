@@ -214,7 +214,7 @@ func TestErrorsRevealNoInternals(t *testing.T) {
 
 // TestMalformedHTTP checks that malformed HTTP is answered by 400, and that the connection ends.
 func TestMalformedHTTP(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -169,7 +169,6 @@ func TestEveryTypeRefusesBadBodies(t *testing.T) {
 	before := transactions()
 	quiet := func(what string, r reply) {
 		t.Helper()
-		count++
 		if r.StatusCode < 400 || r.StatusCode >= 500 {
 			t.Errorf("%s: %d %s", what, r.StatusCode, r.Body)
 		}
@@ -217,8 +216,10 @@ func TestEveryTypeRefusesBadBodies(t *testing.T) {
 					send(http.MethodPost, p.path, f.Name, "", "missing")
 				}
 			}
-			for what, value := range wrong(m.Address, f) {
-				if value == "null" && f.Kind == schema.SecretText {
+			values := wrong(m.Address, f)
+			for _, what := range slices.Sorted(maps.Keys(values)) {
+				value := values[what]
+				if count++; value == "null" && f.Kind == schema.SecretText || !apitest.InSample(count, 3) {
 					continue
 				}
 				dangling := what == "dangling" || what == "of another type"
@@ -231,8 +232,8 @@ func TestEveryTypeRefusesBadBodies(t *testing.T) {
 			}
 		}
 	}
-	if count < 2000 {
-		t.Errorf("%d bad bodies were sent", count)
+	if count < 1200 {
+		t.Errorf("there are %d bad values", count)
 	}
 	if after := transactions(); after != before {
 		t.Errorf("what was refused has left transactions: %s, and before %s", after, before)

@@ -145,7 +145,7 @@ func TestSignInLinks(t *testing.T) {
 // password cannot follow the changes.
 func TestIdlePages(t *testing.T) {
 	var c clock
-	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m := startOnce(t, func(o *Options) { o.Now = c.now })
 	m.REST.Beat = 10 * time.Millisecond
 	cookie := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
 	other := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)

@@ -38,8 +38,11 @@ var applicationsOf = map[string][]string{
 // applications, it returns the earliest content.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint, applicationsOf[service]...)
-	s.There, s.Applications = is.There, applicationsOf[service]
+	s.Exists, s.Applications = is.Exists, applicationsOf[service]
 	for _, a := range is.Applications {
+		if isEarlier(a.Content, a.Waits) {
+			a.Content = a.Waits
+		}
 		if s.Provides == nil || isEarlier(a.Content, s.Content) {
 			s.Content = a.Content
 		}
@@ -51,7 +54,7 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnsp
 		}
 		s.Trouble = append(s.Trouble, a.Trouble...)
 	}
-	if err == nil && s.There {
+	if err == nil && s.Exists {
 		s.Silent, err = p.fleet.IsSilent(tx, servicePoint)
 	}
 	return s, err
@@ -87,13 +90,13 @@ func (m *Manager) newLeaseImport(tx *store.Tx, configuration int64) imports.Leas
 func (m *Manager) takeLeases() {
 	reporter := dhcp.NewReporter(m.Address)
 	reporter.Serves, reporter.Missing, reporter.Restored = dhcppublish.Serves, dhcppublish.RequestLeases, dhcppublish.NetworkChanged
-	m.Fleet.TakeStream(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
+	m.Fleet.RegisterTaker(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return reporter.Apply(tx, from.ServicePoint, from.Node, records)
 		}})
 	observations := dhcp.NewObservationReporter(m.Address)
 	observations.Refused = m.metrics.clientRefused
-	m.Fleet.TakeStream(dhcplease.Observations, fleet.StreamTaker{Decode: observations.Decode,
+	m.Fleet.RegisterTaker(dhcplease.Observations, fleet.StreamTaker{Decode: observations.Decode,
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return observations.Apply(tx, from.ServicePoint, records)
 		}})

@@ -15,11 +15,11 @@ import (
 // noLeases is a view of leases without any.
 type noLeases struct{ dhcpdata.Leases }
 
-func (noLeases) At(netip.Addr) (l dhcpdata.LeaseState, ok bool)    { return l, false }
-func (noLeases) Of(int64, string) (l dhcpdata.LeaseState, ok bool) { return l, false }
-func (noLeases) Elsewhere(int64, string) []dhcpdata.LeaseState     { return nil }
-func (noLeases) Used(int64) uint64                                 { return 0 }
-func (noLeases) Exhausted(int64) bool                              { return false }
+func (noLeases) Lease(netip.Addr) (l dhcpdata.LeaseState, ok bool)          { return l, false }
+func (noLeases) ClientLease(int64, string) (l dhcpdata.LeaseState, ok bool) { return l, false }
+func (noLeases) OtherLeases(int64, string) []dhcpdata.LeaseState            { return nil }
+func (noLeases) CountUsed(int64) uint64                                     { return 0 }
+func (noLeases) Exhausted(int64) bool                                       { return false }
 
 // TestDHCPv6Deployment checks that a full deployment of DHCPv6 compiles ranges, reservations by DUID and options.
 func TestDHCPv6Deployment(t *testing.T) {

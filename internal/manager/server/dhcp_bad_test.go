@@ -9,7 +9,7 @@ import (
 
 // TestBadDHCPInput checks that values that a DHCP server cannot use are refused with their field when they are stored.
 func TestBadDHCPInput(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	configuration, _, _, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
 	ranges, options, classes := at+"/ranges", at+"/deploymentOptions", "/api/v2/configurations/"+configuration+"/clientClasses"

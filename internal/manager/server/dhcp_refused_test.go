@@ -37,7 +37,7 @@ func (m *manager) observe(configuration, name string) (server string, send func(
 // TestRefusedClients checks that refused clients are listed at their network, or at the server if no served network contains them, with
 // numbers by reason and day.
 func TestRefusedClients(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.observe(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
@@ -121,7 +121,7 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 
 // TestUnknownServersRaiseEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
 func TestUnknownServersRaiseEvents(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.observe(configuration, "dhcp1")
 	other := dhcplease.OtherServer{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",

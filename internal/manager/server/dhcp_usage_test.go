@@ -71,7 +71,7 @@ func TestUsageCountsLeases(t *testing.T) {
 
 // TestForecastOfRange checks the forecast of a range that fills. One of the managers takes the samples.
 func TestForecastOfRange(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	configuration, _, _, _, network := m.Basics()
 	_, source := m.leaseServer(configuration, "dhcp1")
 	at := "/api/v2/networks/" + network

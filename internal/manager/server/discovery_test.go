@@ -166,7 +166,7 @@ func TestDiscovery(t *testing.T) {
 	assign("10.0.0.50", "")
 	policy := d.ID("/api/v2/networks/"+network+"/reconciliationPolicies", fmt.Sprintf(`{"type":"IPv4ReconciliationPolicy","enabled":true,`+
 		`"discoveryMethod":"SNMP_PINGSWEEP","startDateTime":%q,"frequency":"P300D","seedRouterAddresses":[%q],"dnsServers":[%q],`+
-		`"packetsPerSecond":10000,"notSeenDays":1,"overrides":["10.0.0.60"],"snmp":{"version":"v3","port":%d,"usernames":["%s"],`+
+		`"packetsPerSecond":10000,"notSeenDays":1,"overrides":["10.0.0.60"],"neighborBoundaries":["127.0.0.0/30"],"neighborLimit":2,"snmp":{"version":"v3","port":%d,"usernames":["%s"],`+
 		`"securityLevel":"AUTH_PRIV","authenticationProtocol":"SHA","authenticationPassphrase":"%s","privacyProtocol":"AES128","privacyPassphrase":"%s"}}`,
 		time.Now().UTC().Format(time.RFC3339), agent.Addr(), names, agent.Port(), snmpagent.EncryptedUser, snmpagent.AuthenticationPassphrase,
 		snmpagent.PrivacyPassphrase))
@@ -174,6 +174,12 @@ func TestDiscovery(t *testing.T) {
 	d.first(policy)
 	if r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+policy, ""); strings.Contains(string(r.Body), snmpagent.PrivacyPassphrase) {
 		t.Errorf("the policy shows its passphrases: %s", r.Body)
+	}
+
+	// The neighbouring devices in the boundaries are read: the switch at its other address, which counts once, and one that does not answer.
+	if r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+policy+"/reconciliationRuns", ""); r.Text("data.0.devices") != "1" ||
+		!strings.HasPrefix(r.Text("data.0.messages.0"), "127.0.0.3, a neighbouring device: ") || strings.Contains(string(r.Body), "127.0.0.2") {
+		t.Errorf("the run with neighbouring devices is %s", r.Body)
 	}
 
 	// Observations: places, hardware addresses and names, with filters and the values at the address.
@@ -303,7 +309,7 @@ func TestDiscoveryRules(t *testing.T) {
 	d.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	narrow := d.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.8/29"}`, "x-bcn-no-gateway: true")
 	wide := d.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies",
-		body("IPv4ReconciliationPolicy", one+`,"127.0.0.2"`, `,"notSeenDays":0,"networkBoundaries":["10.0.0.0/8"]`))
+		body("IPv4ReconciliationPolicy", one+`,"127.0.0.4"`, `,"notSeenDays":0,"networkBoundaries":["10.0.0.0/8"]`))
 	d.ID("/api/v2/networks/"+narrow+"/addresses", `{"type":"IPv4Address","address":"10.0.0.10","state":"STATIC"}`)
 	d.first(wide)
 	none, nine := d.finding("UNKNOWN_NETWORK", "10.0.0.7"), d.finding("UNKNOWN_ADDRESS", "10.0.0.9")
@@ -313,7 +319,7 @@ func TestDiscoveryRules(t *testing.T) {
 		t.Error("a partial run has found a silent address")
 	}
 	r := d.Want(200, "GET", "/api/v2/reconciliationPolicies/"+wide+"/reconciliationRuns", "")
-	if !strings.Contains(r.Text("data.0.messages.0"), "127.0.0.2: ") {
+	if !strings.Contains(r.Text("data.0.messages.0"), "127.0.0.4: ") {
 		t.Errorf("the run is %s", r.Body)
 	}
 	d.Want(404, "GET", "/api/v2/addresses/"+silent, "")
@@ -360,6 +366,7 @@ func TestDiscoveryRules(t *testing.T) {
 		{"ValueLessThanMinimum", "packetsPerSecond", strings.Replace(body("IPv4ReconciliationPolicy", one, ""), "10000", "0", 1)},
 		{"InvalidResourceFieldValue", "dnsServers", body("IPv4ReconciliationPolicy", one, `,"dnsServers":["here"]`)},
 		{"InvalidResourceFieldValue", "seedRouterAddresses", body("IPv4ReconciliationPolicy", `"router"`, "")},
+		{"InvalidResourceFieldValue", "neighborBoundaries", body("IPv4ReconciliationPolicy", one, `,"neighborBoundaries":["10.0.0.1/24"]`)},
 		{"InvalidResourceFieldValue", "enabled", strings.Replace(body("IPv4ReconciliationPolicy", one, ""), `"SNMP"`, `"NO_DISCOVERY"`, 1)},
 	} {
 		r := d.Do("POST", policies, one.body)

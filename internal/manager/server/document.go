@@ -27,7 +27,7 @@ func document(api *rest.Server, families ...*family.Family) ([]byte, error) {
 	}
 	schemas := map[string]any{}
 	for name, sample := range samples {
-		schemas[name] = schema.OfGo(reflect.TypeOf(sample))
+		schemas[name] = schema.ReflectSchema(reflect.TypeOf(sample))
 	}
 	return api.OpenAPI(APITitle, APIVersion, paths, schemas)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/schema"
+	"portolan/internal/testkit/apitest"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -40,6 +41,7 @@ type declaredField struct {
 // setting. docs/status.md lists the others: they are stored and shown, and have no effect. A field is listed under the first
 // type that has it.
 func TestFieldsAreRead(t *testing.T) {
+	apitest.OnSQLite(t)
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 		packages.NeedImports, Dir: "../../.."}, "./internal/...")
 	if err != nil || packages.PrintErrors(loaded) > 0 {

@@ -16,7 +16,7 @@ import (
 // TestFigures checks that the usage of a network is measured and answered with its metric, that rights apply, that counters of service
 // points become rates, and that bad requests are refused with their parameter.
 func TestFigures(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.FigureBytes = 64 << 20 })
+	m := startOnce(t, func(o *Options) { o.FigureBytes = 64 << 20 })
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/30"}`)
@@ -82,7 +82,7 @@ func TestRates(t *testing.T) {
 
 // TestForecast checks that networks are listed by their utilization and by their growth, for those who see them.
 func TestForecast(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.FigureBytes = 64 << 20 })
+	m := startOnce(t, func(o *Options) { o.FigureBytes = 64 << 20 })
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	ids := []string{}
@@ -114,7 +114,7 @@ func TestForecast(t *testing.T) {
 
 // TestNoFigures checks the answer of a manager without figures.
 func TestNoFigures(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	m.Refused(503, "FiguresDisabled", "--data", "GET", "/api/v2/figures?object=manager", "")
 	m.Refused(503, "FiguresDisabled", "--data", "GET", "/api/v2/spaceForecast", "")
 }
@@ -128,7 +128,7 @@ func TestFiguresAtServer(t *testing.T) {
 		}
 	}))
 	defer there.Close()
-	m := startManager(t, func(o *Options) { o.FiguresURL = mustURL(t, there.URL) })
+	m := startOnce(t, func(o *Options) { o.FiguresURL = mustURL(t, there.URL) })
 	s := &figureSampler{m: m.Manager, counters: map[counterKey]counterValue{}}
 	if err := s.measure(t.Context(), m.now(), true); err != nil {
 		t.Fatal(err)

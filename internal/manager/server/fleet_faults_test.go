@@ -23,7 +23,7 @@ import (
 // onTables runs statements on the tables of a manager.
 func (m *manager) onTables(statements ...string) {
 	m.T.Helper()
-	if err := m.Store.UpdateIn(m.T.Context(), store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+	if err := m.Store.UpdateIn(m.T.Context(), store.ExtensionScope(), store.Author{}, func(tx *store.Tx) error {
 		for _, s := range statements {
 			if err := tx.Write(s); err != nil {
 				return err
@@ -149,7 +149,7 @@ func TestReportsInOrder(t *testing.T) {
 // TestSilence checks that a silent service point is NOT_CONNECTED, with an event and a sentence. Its status keeps the last report.
 func TestSilence(t *testing.T) {
 	apitest.Slow(t)
-	m := startManager(t)
+	m := startOnce(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)

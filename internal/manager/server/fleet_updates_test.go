@@ -242,7 +242,7 @@ func TestCheckInListenerServesReleases(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(releases, "metadata", "link.json")); err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t, func(o *Options) { o.Releases = releases })
+	m := startOnce(t, func(o *Options) { o.Releases = releases })
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)

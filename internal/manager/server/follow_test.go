@@ -36,7 +36,7 @@ func TestFollowing(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for part := range slices.Chunk(transfer.InOrder(names), chunk) {
+		for part := range slices.Chunk(transfer.CreationOrder(names), chunk) {
 			some := map[string][]wire.RR{}
 			for _, name := range part {
 				some[name] = names[name]

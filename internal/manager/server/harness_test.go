@@ -88,6 +88,15 @@ func startAlone(t *testing.T) *manager {
 	return startManager(t)
 }
 
+// startOnce is startManager for a test that depends little on the database. It runs on PostgreSQL with AllTests alone, as in CI.
+func startOnce(t *testing.T, change ...func(*Options)) *manager {
+	t.Helper()
+	if os.Getenv(apitest.OnPostgres) != "" && os.Getenv(apitest.AllTests) == "" {
+		t.Skip("tested with SQLite; make test-all and CI also test PostgreSQL")
+	}
+	return startManager(t, change...)
+}
+
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
 	apitest.RunParallel(t)

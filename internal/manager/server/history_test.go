@@ -91,7 +91,7 @@ func TestHistoryIsForwarded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
+	m := startOnce(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
 	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for transactions of other databases

@@ -78,7 +78,7 @@ var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"
 func TestOperationsRequireCredentials(t *testing.T) {
 	apitest.Slow(t)
 	var c clock
-	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m := startOnce(t, func(o *Options) { o.Now = c.now })
 	m.oneOfEach()
 	create := func(g identity.Grant) string {
 		token, err := m.Identity.CreateToken(t.Context(), g)
@@ -133,7 +133,7 @@ func TestOperationsRequireCredentials(t *testing.T) {
 		"the number of a user": "Authorization: Bearer " + other,
 		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.Token}
 	before := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
-	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+	for kind, name := range slices.Sorted(maps.Keys(wrong)) {
 		header := []string{wrong[name]}
 		if strings.HasPrefix(wrong[name], "Cookie") {
 			header = append(header, "Authorization:")
@@ -144,8 +144,8 @@ func TestOperationsRequireCredentials(t *testing.T) {
 		}
 		c.advance(time.Hour) // who guessed before need not wait any more
 		refused := 0
-		for _, o := range ops {
-			if slices.Contains(open, o.method+" "+o.path) {
+		for i, o := range ops {
+			if slices.Contains(open, o.method+" "+o.path) || name != "none" && len(ops) > 4 && !apitest.InSample(i+kind, 4) {
 				continue
 			}
 			r := m.Do(o.method, o.path, "", header...)

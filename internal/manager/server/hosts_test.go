@@ -109,7 +109,7 @@ func TestAutoCreateNetwork(t *testing.T) {
 // TestPingBeforeAssign checks that an address that answers a ping is not assigned if the request demands the check. No lock is held during
 // the ping.
 func TestPingBeforeAssign(t *testing.T) {
-	m := startManager(t)
+	m := startOnce(t)
 	_, _, zone, block, network := m.Basics()
 	var mu sync.Mutex
 	var asked []string

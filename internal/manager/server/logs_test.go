@@ -15,7 +15,7 @@ import (
 // states how to keep it.
 func TestLogs(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "access.log")
-	m := startManager(t, func(o *Options) { o.AccessLog = journal })
+	m := startOnce(t, func(o *Options) { o.AccessLog = journal })
 	m.options.Log.Error("the quay is full", "ships", 12)
 	m.options.Log.Warn("a record that is not requested")
 	list := m.Want(200, "GET", "/api/v2/logs?orderBy=asc(name)", "")

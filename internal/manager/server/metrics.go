@@ -48,30 +48,30 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
 		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled after too many failures."}, []string{"result"})
 	m.batches = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_batch_changes",
-		Help:    "Changes of the batches, and lists that were posted, by result: made, tried or refused.",
+		Help:    "Changes of batches and posted lists, by result: made, tried or refused.",
 		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
-		Help: "Messages that were sent to webhooks, each attempt, by result: taken or refused."}, []string{"result"})
+		Help: "Attempts to send messages to webhooks, by result: taken (accepted) or refused."}, []string{"result"})
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
 		Help: "Changes of service points, their applications and updates, and of rollouts, by field and new value."},
 		[]string{"field", "to"})
 	m.streamed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_stream_records_total",
-		Help: "Records of service points that were applied, by kind."}, []string{"kind"})
+		Help: "Applied records of service points, by kind."}, []string{"kind"})
 	m.gaveUp = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_stream_lost_records_total",
-		Help: "Records that service points gave up before they could be sent, by kind."}, []string{"kind"})
+		Help: "Records that service points dropped before they could send them, by kind."}, []string{"kind"})
 	registry.MustRegister(m.streamed, m.gaveUp)
 	m.imports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_imports_total",
-		Help: "Imports that have ended, by the state that they ended in."}, []string{"state"})
+		Help: "Completed imports by final state."}, []string{"state"})
 	m.rows = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_import_rows_total",
-		Help: "Rows of imports that were worked off, by result: created, updated, unchanged or refused."}, []string{"result"})
+		Help: "Processed rows of imports by result: created, updated, unchanged or refused."}, []string{"result"})
 	m.deployed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_deployments_total",
-		Help: "Deployments that have ended, by their type and the state that they ended in."}, []string{"type", "state"})
+		Help: "Completed deployments by type and final state."}, []string{"type", "state"})
 	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
-		Help: "Names and addresses of live views that were deployed because they had changed."})
+		Help: "Changed names and addresses of live views that were deployed."})
 	m.backups = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_backups_total",
-		Help: "Backups by schedule, by result: made, failed, uploaded to another machine, or upload_failed."}, []string{"result"})
+		Help: "Scheduled backups by result: made, failed, uploaded to another machine, or upload_failed."}, []string{"result"})
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
-		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
+		Help: "Attempts to send messages to notification groups, by type and result: sent or failed."}, []string{"type", "result"})
 	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // rates need a series that starts at 0
 		m.backups.WithLabelValues(result)
 	}
@@ -82,32 +82,32 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 	registry.MustRegister(m.backups, m.notices, m.discoveries)
 	m.links = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_links_total",
-		Help: "Transactions that were chained."})
+		Help: "Chained transactions."})
 	m.historyLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_sent_total",
-		Help: "Transactions that were sent to the syslog."})
+		Help: "Transactions sent to syslog."})
 	m.historyFailures = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_failures_total",
-		Help: "Times that the history could not be chained, signed, written to its file or sent."})
+		Help: "Failures to chain, sign, write or send the history."})
 	registry.MustRegister(m.links, m.historyLines, m.historyFailures)
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
-		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
+		Help: "Keys of signed zones that were created as successors, or removed after the successor took over."}, []string{"what"})
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
-		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
+		Help: "Dynamic updates (RFC 2136) by response code."}, []string{"code"})
 	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
 		Help: "Attempts to copy zones of other servers, by result: copied, changed, current or failed."}, []string{"result"})
 	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_connections_ended_total",
-		Help: "Connections that were closed for those of other clients, because there were as many as there may be, " +
+		Help: "Connections closed in favor of other clients because a listener reached its limit, " +
 			"by listener."}, []string{"listener"})
 	m.checkIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_check_ins_total",
-		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
+		Help: "Check-ins of service points by result: taken (accepted) or refused."}, []string{"result"})
 	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",
-		Help: "Service points that wanted to enrol, by result: taken or refused."}, []string{"result"})
+		Help: "Enrolment attempts by result: taken (accepted) or refused."}, []string{"result"})
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dhcp_refused_messages_total",
-		Help: "Messages that DHCP servers of service points have refused, by reason."}, []string{"reason"})
+		Help: "Messages refused by the DHCP servers of service points, by reason."}, []string{"reason"})
 	m.figureFaults = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_figures_failures_total",
 		Help: "Failed attempts to store figures over time."})
 	registry.MustRegister(m.refused, m.figureFaults)
 	m.changes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_change_duration_seconds",
-		Help:    "Time from the request for a change until it is on the disk, including its time in the queue.",
+		Help:    "Duration of a change until its commit, with the time in the queue.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
 	m.commits = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_commit_duration_seconds",
 		Help: "Duration of a commit, which contains one or more changes.", Buckets: prometheus.ExponentialBuckets(0.0005, 4,
@@ -406,5 +406,5 @@ func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value fl
 		}
 	}
 	give("portolan_service_points_connected", float64(now.Connected))
-	give("portolan_service_points_away", float64(now.Away))
+	give("portolan_service_points_away", float64(now.Disconnected))
 }

@@ -35,11 +35,11 @@ func TestDatabaseHangs(t *testing.T) {
 			t.Errorf("GET %s of a database that hangs: %d %s", path, r.StatusCode, r.Body)
 		}
 	}
-	if is, since, why := m.Store.Condition(); is != store.Away || since.IsZero() || why == nil {
+	if is, since, why := m.Store.Condition(); is != store.Unreachable || since.IsZero() || why == nil {
 		t.Errorf("the condition is %s: %v", is, why)
 	}
 	s, err := m.readStatus(t.Context())
-	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
+	if err != nil || !s.Incomplete || s.Database.Condition != store.Unreachable ||
 		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "The database is unreachable." }) {
 		t.Errorf("the status is %+v, %v", s, err)
 	}

@@ -163,7 +163,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 		w.send("HTTP/1.1", "")
 	}
 	apitest.Eventually(t, "all wait", func() bool { return m.waiting() == many })
-	if err := m.Store.UpdateIn(t.Context(), store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	if err := m.Store.UpdateIn(t.Context(), store.LockedRowsScope(), store.Author{}, func(tx *store.Tx) error {
 		for i, id := range ids {
 			if err := tx.Write("UPDATE service_point SET desired = desired + ? WHERE id = ?", 1000+i, id); err != nil {
 				return err

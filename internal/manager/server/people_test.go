@@ -358,7 +358,7 @@ func TestPingSweeps(t *testing.T) {
 	var mu sync.Mutex
 	ahead, answering := time.Duration(0), map[string]bool{}
 	var refusal error
-	m := startManager(t, func(o *Options) {
+	m := startOnce(t, func(o *Options) {
 		o.Sweep = true
 		o.Now = func() time.Time {
 			mu.Lock()

@@ -185,7 +185,7 @@ func TestSchedulesOfDeletedUsers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := resource.Change{Tx: tx, API: m.Address, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		return c.Delete(row)
 	})
 	if err == nil {
@@ -208,7 +208,7 @@ func TestUpgradeToRights(t *testing.T) {
 	}
 	m := start()
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
-		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := resource.Change{Tx: tx, API: m.Address, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		x := &identity.User{Email: "a@example.net", SecurityPrivilege: "NO_ACCESS", AccessType: "API"}
 		x.Type, x.Name = "User", "ada"
 		typ, _ := m.Address.Type("User")

@@ -56,7 +56,7 @@ func (s *sampler) create(name string, o schema.Object, parent int64, called stri
 	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, called, parent, s.configuration
 	c := *s.c
-	c.Given = map[string]bool{}
+	c.SetFields = map[string]bool{}
 	row, err := c.Create(t, o)
 	if err != nil {
 		return 0, fmt.Errorf("sample %s %s: %w", name, called, err)
@@ -165,7 +165,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 		}
 		h := newObject(s.c.API, "HostRecord").(*dns.HostRecord)
 		h.ReverseRecord = true
-		h.Addresses = schema.RefList{Given: true, Items: []schema.RefItem{{ID: address}}}
+		h.Addresses = schema.RefList{IsSet: true, Items: []schema.RefItem{{ID: address}}}
 		if _, err := s.create("HostRecord", h, zone, name); err != nil {
 			return err
 		}

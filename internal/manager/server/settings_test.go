@@ -122,7 +122,7 @@ func (l *lines) has(text string) bool {
 func TestLogLevels(t *testing.T) {
 	apitest.Slow(t)
 	var log lines
-	m := startManager(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
+	m := startOnce(t, func(o *Options) { o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "" })
 	settings := m.settingsOf("LogLevelSettings")
 	m.Refused(400, "UnsupportedResourceFieldValue", "snmpClient", "PATCH", settings, `{"snmpClient":"DEBUG"}`, apitest.MergePatch)
 	m.Refused(400, "InvalidEnumValue", "restV2", "PATCH", settings, `{"restV2":"LOUD"}`, apitest.MergePatch)
@@ -140,7 +140,7 @@ func TestLogLevels(t *testing.T) {
 	if r := m.Want(200, "PATCH", settings, `{"addressManager":"WARN"}`, apitest.MergePatch); r.Text("rrdTool") != "WARN" || r.Text("restV2") != "DEBUG" {
 		t.Errorf("the parts that log with the manager are %s", r.Body)
 	}
-	fixed := startManager(t)
+	fixed := startOnce(t)
 	fixed.Refused(400, "UnsupportedResourceFieldValue", "--log-level", "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"DEBUG"}`, apitest.MergePatch)
 	fixed.Want(200, "PATCH", fixed.settingsOf("LogLevelSettings"), `{"restV2":"INFO"}`, apitest.MergePatch)
 }

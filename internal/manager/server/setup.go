@@ -27,7 +27,7 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 			return a.Seed(tx)
 		}
 		made = true
-		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, SetFields: map[string]bool{"password": true}}
 		if err := identity.CreateAdmin(c, password); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func SetPassword(ctx context.Context, a *resource.API, user, password string) er
 		if len(rows) == 0 {
 			return problem.NotFound("user %q does not exist", user)
 		}
-		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, SetFields: map[string]bool{"password": true}}
 		_, err = c.Change(rows[0], func(o schema.Object) { o.(*identity.User).Password = password })
 		return err
 	})

@@ -128,7 +128,7 @@ func TestDelegationCheck(t *testing.T) {
 			}
 		}
 	}()
-	m := startManager(t, func(o *Options) { o.Resolver = netip.MustParseAddrPort(l.LocalAddr().String()) })
+	m := startOnce(t, func(o *Options) { o.Resolver = netip.MustParseAddrPort(l.LocalAddr().String()) })
 	view := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"main"}`)+"/views", `{"name":"default"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"wire.example"}`)
 	if r := m.Want(200, "GET", "/api/v2/dnsLookup?zone="+zone, ""); r.Text("answers.0") != ds || r.Text("recordType") != "DS" {

@@ -15,7 +15,7 @@ import (
 // others for long.
 func TestSlowReadersAreDisconnected(t *testing.T) {
 	apitest.Slow(t)
-	m := startManager(t)
+	m := startOnce(t)
 	m.REST.WriteTime = 300 * time.Millisecond
 	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)

@@ -274,11 +274,11 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, backup.NewOptions(o.Backups))
 	resource.Provide(provisions, audit.Options{Logs: m.logFiles()})
 	resource.Provide(provisions, settings.Options{LogLevel: o.LogLevel, Backups: o.Backups != "", LastBackup: backup.LastBackup})
-	m.REST.SetCookie, m.REST.OfRequest = identity.SetCookie, identity.OfRequest
+	m.REST.SetCookie, m.REST.RequestFields = identity.SetCookie, identity.RequestToken
 	m.addressAPI = &addressapi.API{REST: m.REST, Address: m.Address, Identity: m.Identity, Sample: Status{}, Log: m.log,
 		Status:     func(ctx context.Context) (any, error) { return m.status(ctx) },
 		NameServer: m.nameServerOf, Resolver: o.Resolver, Rehearse: m.rehearse, Rehearsal: m.rehearsal}
-	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.addressAPI.Caller(identity.Quietly(r)) }
+	m.REST.CurrentCaller = func(r *http.Request) (resource.Caller, error) { return m.addressAPI.Caller(identity.Quietly(r)) }
 	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
 		m.metrics.changes.Observe(time.Since(began).Seconds())
 		m.chain.Traces.Changed(ctx, began)
@@ -294,12 +294,12 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint, serverconfig.ServiceDNS)
-		return is.Content, is.There && !is.Silent, err
+		return is.Content, is.Exists && !is.Silent, err
 	}, Services: m.otherServices()})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.ObserveStream(m.metrics.countStreamed)
 	m.takeLeases()
-	m.Fleet.OnMove(serverconfig.PointsMoved)
+	m.Fleet.SetMoveObserver(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.openFigures(); err != nil {
 		return nil, err

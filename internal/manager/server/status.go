@@ -166,7 +166,7 @@ func (m *Manager) status(ctx context.Context) (Status, error) {
 // readStatus reads the status. If the database is FULL, DAMAGED or AWAY, it returns the readable part with the resulting alarms.
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	is, since, _ := m.Store.Condition()
-	if is == store.Away { // a database that hangs would delay each request
+	if is == store.Unreachable { // a database that hangs would delay each request
 		err = m.answers(ctx)
 	}
 	if err == nil {

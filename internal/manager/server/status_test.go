@@ -91,7 +91,7 @@ func TestAlarms(t *testing.T) {
 		"WARNING No backup was made yet, and one was due on 2025-12-30 03:04:05.": func(s *Status) {
 			s.Backups.Last, s.Backups.Due = nil, &old
 		},
-		"WARNING 2 service points are not connected.": func(s *Status) { s.Fleet.Away = 2 },
+		"WARNING 2 service points are not connected.": func(s *Status) { s.Fleet.Disconnected = 2 },
 		"WARNING buoy is unhealthy.": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 			s.Fleet.Troubled = []fleet.Troubled{{ID: "b", Name: "buoy", Status: "UNHEALTHY"}}
@@ -130,7 +130,7 @@ func TestJournals(t *testing.T) {
 	dir := t.TempDir()
 	access, audit := filepath.Join(dir, "access.log"), filepath.Join(dir, "audit.log")
 	var log bytes.Buffer
-	m := startManager(t, func(o *Options) {
+	m := startOnce(t, func(o *Options) {
 		o.AccessLog, o.AuditLog = access, audit
 		o.Log, o.LogLevel = slog.New(slog.NewTextHandler(&log, nil)), "info"
 	})
@@ -191,7 +191,7 @@ func TestJournals(t *testing.T) {
 
 // TestTrustedProxies checks that the client address is that of a trusted proxy's header. Other clients are refused over plain HTTP.
 func TestTrustedProxies(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.TrustProxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
+	m := startOnce(t, func(o *Options) { o.TrustProxy = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
 	seen := ""
 	h := m.behindProxies(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.RemoteAddr }))
 	for _, c := range []struct {

@@ -90,7 +90,7 @@ func TestImportInSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			done, err := ipam.ImportAddresses(ctx, m.Address, "main", lines, how)
-			return done.There, err
+			return done.Existing, err
 		},
 		"networks": func(ctx context.Context, how ipam.Import) (int, error) {
 			lines, _, err := ipam.ReadNetworks(strings.NewReader(networks))
@@ -98,7 +98,7 @@ func TestImportInSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			done, err := ipam.ImportNetworks(ctx, m.Address, "main", lines, how)
-			return done.There, err
+			return done.Existing, err
 		},
 		"resourceRecords": func(ctx context.Context, how ipam.Import) (int, error) {
 			name, records, err := readZone(zone, "")
@@ -106,7 +106,7 @@ func TestImportInSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			done, err := transfer.ImportZone(ctx, m.Address, "main", "", name, records, how)
-			return done.There, err
+			return done.Existing, err
 		},
 	}
 	for _, kind := range []string{"addresses", "networks", "resourceRecords"} {
@@ -142,7 +142,7 @@ func TestImportInSteps(t *testing.T) {
 	for _, prune := range []bool{false, true} { // the address of before is a difference, or goes
 		done, err := transfer.ImportZone(t.Context(), m.Address, "main", "", name, records, ipam.Import{Prune: prune})
 		if want := []string{"h7.z.test. 300 IN A 10.16.1.7"}; err != nil || !slices.Equal(done.Differences, want) || done.Changed != 1 ||
-			done.Made != 0 {
+			done.Created != 0 {
 			t.Errorf("another address: %+v %v", done, err)
 		}
 		want := map[bool]string{false: "2", true: "1"}[prune]

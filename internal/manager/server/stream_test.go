@@ -105,7 +105,7 @@ func TestStream(t *testing.T) {
 // others.
 func TestStreamsTogether(t *testing.T) {
 	m := startManager(t)
-	m.Fleet.TakeStream("odd", fleet.StreamTaker{Decode: func(r json.RawMessage) (any, error) { return r, nil },
+	m.Fleet.RegisterTaker("odd", fleet.StreamTaker{Decode: func(r json.RawMessage) (any, error) { return r, nil },
 		Apply: oddTaker})
 	var all sync.WaitGroup
 	for i := range 6 {

@@ -30,7 +30,7 @@ func healthOver(t *testing.T, m *manager, config *tls.Config) (*tls.ConnectionSt
 // TestListenersBeyondLoopbackUseTLS checks that listeners beyond loopback use TLS, with a certificate of the manager's own authority if
 // none is configured.
 func TestListenersBeyondLoopbackUseTLS(t *testing.T) {
-	m := startManager(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
+	m := startOnce(t, func(o *Options) { o.Listen = "0.0.0.0:0" })
 	if !strings.HasPrefix(m.URL(), "https://") {
 		t.Fatalf("the API is served at %s", m.URL())
 	}
@@ -44,7 +44,7 @@ func TestListenersBeyondLoopbackUseTLS(t *testing.T) {
 
 // TestConfiguredCertificate checks that a configured certificate is used, also on loopback, and is reloaded when its file changes.
 func TestConfiguredCertificate(t *testing.T) {
-	issuer := startManager(t)
+	issuer := startOnce(t)
 	dir := t.TempDir()
 	write := func() []byte {
 		pair, err := issuer.authority.ServerCertificate("127.0.0.1")
@@ -60,7 +60,7 @@ func TestConfiguredCertificate(t *testing.T) {
 		return pair.Certificate[0]
 	}
 	first := write()
-	m := startManager(t, func(o *Options) {
+	m := startOnce(t, func(o *Options) {
 		o.TLSCert, o.TLSKey = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	})
 	config := &tls.Config{RootCAs: issuer.authority.Pool(), MinVersion: tls.VersionTLS12}

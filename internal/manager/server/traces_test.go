@@ -49,7 +49,7 @@ func TestTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t, func(o *Options) { o.Traces = u })
+	m := startOnce(t, func(o *Options) { o.Traces = u })
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"main"}`, "traceparent: 00-"+trace+"-00f067aa0ba902b7-01")
 	if err := m.chain.Traces.Flush(t.Context()); err != nil {

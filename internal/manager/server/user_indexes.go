@@ -48,7 +48,7 @@ func (u *userIndexes) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.m.Address.UserFields.Found(there) // those that are not wanted any more are not asked from now on
+	u.m.Address.UserFields.StoreIndexes(there) // those that are not wanted any more are not asked from now on
 	mine, err := u.lease.Acquire(ctx)
 	if err != nil || !mine {
 		u.m.indexFault.Store(nil) // what was in this manager's way is not in the way of the one that makes them now
@@ -75,7 +75,7 @@ func (u *userIndexes) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.m.Address.UserFields.Found(made)
+	u.m.Address.UserFields.StoreIndexes(made)
 	u.m.log.Info("indexes of user-defined fields updated", "indexes", len(made), "before", len(there),
 		"took", time.Since(began).Round(time.Millisecond))
 	return u.m.Store.View(ctx, func(tx *store.Tx) error {

@@ -100,7 +100,7 @@ func TestSigningInByCertificate(t *testing.T) {
 	if apitest.UnderRace {
 		t.Skip("one client, and one request after another")
 	}
-	issuer := startManager(t)
+	issuer := startOnce(t)
 	dir := t.TempDir()
 	pair, err := issuer.authority.ServerCertificate("127.0.0.1")
 	if err != nil {
@@ -112,7 +112,7 @@ func TestSigningInByCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := startManager(t, func(o *Options) { o.TLSCert, o.TLSKey = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem") })
+	m := startOnce(t, func(o *Options) { o.TLSCert, o.TLSKey = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem") })
 	trusting := &tls.Config{RootCAs: issuer.authority.Pool(), MinVersion: tls.VersionTLS12}
 	m.http = &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
 	p, stranger := newPeople(t), newPeople(t)

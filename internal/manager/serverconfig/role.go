@@ -125,7 +125,7 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 
 // uniqueRefs returns the interfaces, each once.
 func uniqueRefs(list []RoleInterface) schema.RefList {
-	refs := schema.RefList{Given: true}
+	refs := schema.RefList{IsSet: true}
 	for _, one := range list {
 		if !slices.ContainsFunc(refs.Items, func(other schema.RefItem) bool { return other.ID == one.ID }) {
 			refs.Items = append(refs.Items, schema.RefItem{ID: one.ID})
@@ -167,7 +167,7 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 // BeforeWrite reads the interfaces, and sets the view.
 func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	x.Name = x.RoleType
-	if x.Interfaces.Given && !x.isParsed {
+	if x.Interfaces.IsSet && !x.isParsed {
 		if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dnsKinds, true); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Given["view"] && x.View.ID != 0 && x.View.ID != view {
+	if c.SetFields["view"] && x.View.ID != 0 && x.View.ID != view {
 		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d must be for its own view %d", above.Type,
 			above.ID, view)
 	}
@@ -245,7 +245,7 @@ func withoutTargets(all []RoleInterface) []RoleInterface {
 // BeforeWrite reads the interfaces.
 func (x *DHCPDeploymentRole) BeforeWrite(*resource.Change) (err error) {
 	x.Name = x.RoleType
-	if !x.Interfaces.Given || x.isParsed {
+	if !x.Interfaces.IsSet || x.isParsed {
 		return nil
 	}
 	if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dhcpKinds, false); err != nil {

@@ -160,7 +160,7 @@ func FieldsOf(o schema.Object) *ServerFields {
 
 // BeforeWrite checks the fields of a single server, changes the state as requested, and keeps the interfaces for AfterWrite.
 func (x *Server) BeforeWrite(c *resource.Change) error {
-	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && c.Given["state"] && x.State != old.State {
+	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && c.SetFields["state"] && x.State != old.State {
 		return problem.FieldForbidden("OperationNotPermitted", "state", "the server is a node of a pair: change the state of the pair")
 	}
 	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && x.Profile != old.Profile {
@@ -230,7 +230,7 @@ func (x *ServerFields) prepareWrite(c *resource.Change) error {
 	if x.State == disable {
 		x.State = disabled
 	}
-	if x.State == "" || !c.Given["state"] {
+	if x.State == "" || !c.SetFields["state"] {
 		x.State = old.State
 	}
 	switch {
@@ -326,7 +326,7 @@ func equalsShown(sent, kept json.RawMessage) bool {
 
 // saveInterface creates the interface that a request for its server contains, or changes the existing one.
 func (x *ServerFields) saveInterface(c *resource.Change, h *schema.Head) error {
-	if !x.requested.Given {
+	if !x.requested.IsSet {
 		return nil
 	}
 	if len(x.requested.Items) != 1 {

@@ -48,7 +48,7 @@ func (x *ServerGroup) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite adds servers to the group and removes servers from it, as the request lists them.
 func (x *ServerGroup) AfterWrite(c *resource.Change) error {
-	if !x.requested.Given {
+	if !x.requested.IsSet {
 		return nil
 	}
 	there, err := GroupMembers(c.Tx, x.ID)

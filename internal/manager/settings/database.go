@@ -121,7 +121,7 @@ func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
 	}
 	for field, given := range map[string]bool{"compressionEnabled": x.CompressionEnabled != nil && *x.CompressionEnabled,
 		"latencyWarningThreshold": x.LatencyWarningThreshold != "", "latencyCriticalThreshold": x.LatencyCriticalThreshold != ""} {
-		if given && c.Given[field] {
+		if given && c.SetFields[field] {
 			return problem.Field("ReplicationOperationNotAllowed", field, "is only supported for a replicated database")
 		}
 	}

@@ -270,7 +270,7 @@ func (x *LogLevelSettings) levels() map[string]string {
 func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 	for field, level := range map[string]*string{"reconciliationService": &x.ReconciliationService, "discoveryEngine": &x.DiscoveryEngine,
 		"snmpClient": &x.SNMPClient, "monitoringService": &x.MonitoringService, "rrdTool": &x.RRDTool} {
-		if c.IsRequested() && !c.Given[field] {
+		if c.IsRequested() && !c.SetFields[field] {
 			*level = x.AddressManager
 		}
 	}

@@ -121,5 +121,5 @@ func (u *userFields) Indexes(tx *store.Tx, a *resource.API) (all []store.Index, 
 	return all, nil
 }
 
-// Found stores the set of indexes that the database has.
-func (u *userFields) Found(there map[store.Index]bool) { u.indexes.Store(&there) }
+// StoreIndexes stores the set of indexes that the database has.
+func (u *userFields) StoreIndexes(there map[store.Index]bool) { u.indexes.Store(&there) }

@@ -84,7 +84,7 @@ func (u *userFields) definitions(tx *store.Tx, a *resource.API) (map[string][]*U
 
 // Check checks the values in a request, sets defaults in a new resource, and rejects a request that lacks a required field.
 func (u *userFields) Check(c *resource.Change) error {
-	if !c.IsCreation() && !c.Given["userDefinedFields"] {
+	if !c.IsCreation() && !c.SetFields["userDefinedFields"] {
 		return nil
 	}
 	all, err := u.definitions(c.Tx, c.API)

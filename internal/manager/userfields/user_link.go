@@ -26,7 +26,7 @@ func registerUserLinks(r *resource.Registry) {
 		&UserDefinedLink{})
 	r.Collection(resource.Collection{Name: "userDefinedLinks", From: linkRows, Hidden: true}, &UserDefinedLinkedResource{})
 	r.Computed(resource.ComputedSub{Below: "userDefinedLinkDefinitions", Name: "linkedResources", Find: linkedBy})
-	r.DeclareJoined(resource.JoinedSub{Name: "userDefinedLinks", Make: makeLink, Remove: removeLinks})
+	r.DeclareJoined(resource.JoinedSub{Name: "userDefinedLinks", Join: makeLink, Remove: removeLinks})
 	r.Extension(&store.Extension{Name: "links", Migrations: linkMigrations})
 }
 

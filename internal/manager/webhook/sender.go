@@ -30,14 +30,14 @@ const (
 	idleSaveInterval = 30 * time.Second
 )
 
-// Tell encodes a transaction with its changes in the collections and directly below the parent, up to limit changes. Empty collections and
-// parent 0 mean all. It returns nil if there are no such changes.
-type Tell func(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error)
+// EncodeFunc encodes a transaction with its changes in the collections and directly below the parent, up to limit changes. Empty
+// collections and parent 0 mean all. It returns nil if there are no such changes.
+type EncodeFunc func(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error)
 
 // Sender sends changes to webhooks. One manager of a database at a time does so.
 type Sender struct {
 	store  *store.Store
-	render Tell
+	render EncodeFunc
 	log    *slog.Logger
 	// sealer decrypts the secrets of webhooks.
 	sealer resource.Sealer
@@ -62,7 +62,7 @@ type Sender struct {
 }
 
 // NewSender returns a Sender with a User-Agent. Run starts it.
-func NewSender(a *resource.API, tell Tell, log *slog.Logger, agent string) *Sender {
+func NewSender(a *resource.API, tell EncodeFunc, log *slog.Logger, agent string) *Sender {
 	s := a.Store
 	return &Sender{store: s, sealer: a.Sealer, render: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength),
 		workers: map[int64]*worker{},
@@ -204,7 +204,8 @@ func (s *Sender) saveProgress(ctx context.Context, urgent bool) error {
 	}
 	s.progressSaved = time.Now()
 	if len(marks) > 0 {
-		if err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return write(tx, marks) }); err != nil {
+		if err := s.store.UpdateIn(ctx, store.ExtensionScope(), store.Author{},
+			func(tx *store.Tx) error { return write(tx, marks) }); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("collections", "%q is not a collection with a history", name)
 		}
 	}
-	if x.Parent != nil && c.Given["parent"] {
+	if x.Parent != nil && c.SetFields["parent"] {
 		if _, err := c.Tx.Head(*x.Parent); store.IsNotFound(err) {
 			return resource.NotFoundInlined("parent", "resource %d does not exist", *x.Parent)
 		} else if err != nil {
@@ -141,7 +141,7 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if c.Given["enabled"] && x.Enabled {
+	if c.SetFields["enabled"] && x.Enabled {
 		return c.Tx.Write("UPDATE webhook SET position = ?, stopped = 0, failures = 0, message = '' WHERE id = ? AND stopped <> 0", now.String(),
 			x.ID)
 	}

@@ -212,8 +212,8 @@ func (f *follower) Changed(before, after *store.Resource) error {
 // BeforeCommit does nothing.
 func (f *follower) BeforeCommit() error { return nil }
 
-// HeldSpace returns the ranges of a collection that are reserved in a configuration (resource.HeldSpace).
-func (h *holds) HeldSpace(tx *store.Tx, collection string, configuration int64) (all []space.Range, err error) {
+// ReservedSpace returns the ranges of a collection that are reserved in a configuration (resource.ReservedSpace).
+func (h *holds) ReservedSpace(tx *store.Tx, collection string, configuration int64) (all []space.Range, err error) {
 	if some, err := h.isAny(tx); err != nil || !some {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ const requests = "workflowRequests"
 func registerRequests(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: requests, Parents: []string{""}, Guard: resource.Asking, NoSearch: true}, &WorkflowRequest{})
 	for _, name := range []string{"resourceRecords", "zones"} { // requests for resources below a requested one
-		r.Computed(resource.ComputedSub{Below: requests, Name: name, Asks: true,
+		r.Computed(resource.ComputedSub{Below: requests, Name: name, NeedsApproval: true,
 			Find: func(*store.Tx, *resource.API, *store.Resource) ([]int64, error) { return nil, nil }})
 	}
 	r.Computed(resource.ComputedSub{Below: "configurations", Name: requests,

@@ -34,9 +34,9 @@ type Application interface {
 type ContentServer interface {
 	// Content returns the revision of the content in use; empty if there is none.
 	Content() string
-	// TakeContent applies one stream or several consecutive ones. After an error the content before the failed stream remains in use. If the
+	// ApplyContent applies one stream or several consecutive ones. After an error the content before the failed stream remains in use. If the
 	// first stream begins at nothing, the content before all streams remains in use.
-	TakeContent(streams io.Reader) error
+	ApplyContent(streams io.Reader) error
 }
 
 // Delegating is an application that can delegate its answers to another program.
@@ -89,8 +89,8 @@ type UpdateAnswer struct {
 type RecordSource interface {
 	// Records waits for pending records and returns them; none when ctx ends. They stay pending until Kept is called.
 	Records(ctx context.Context) []Record
-	// Kept reports that the service point has stored the records up to a number on its disk.
-	Kept(number int64)
+	// Acknowledge reports that the service point has stored the records up to a number on its disk.
+	Acknowledge(number int64)
 }
 
 // Record is a record of a kind. Number counts all records of the application from 1, across all kinds. Lost is the number of records of the
@@ -113,7 +113,7 @@ type Kind struct {
 
 // ErrBroken reports an application that is unusable after it failed to apply a configuration or content. Its process ends and is started
 // again.
-var ErrBroken = errors.New("the application has to begin anew")
+var ErrBroken = errors.New("the application must be restarted")
 
 // Decode decodes a configuration into a struct. It rejects unknown members, so that every stored member has an effect.
 func Decode(configuration json.RawMessage, into any) error {

@@ -173,7 +173,7 @@ func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no number of a record", http.StatusBadRequest)
 		return
 	}
-	app.Kept(kept.Number)
+	app.Acknowledge(kept.Number)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -185,7 +185,7 @@ func (h *host) applyContent(app ContentServer, in io.Reader) (err error) {
 			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
 		}
 	}()
-	return app.TakeContent(in)
+	return app.ApplyContent(in)
 }
 
 // putContent applies the content in the request. A truncated or inconsistent stream changes nothing.

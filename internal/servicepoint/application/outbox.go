@@ -99,8 +99,8 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 	}
 }
 
-// Kept implements RecordSource.
-func (o *Outbox) Kept(number int64) {
+// Acknowledge implements RecordSource.
+func (o *Outbox) Acknowledge(number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pending = slices.DeleteFunc(o.pending, func(r Record) bool { return r.Number <= number })

@@ -20,7 +20,7 @@ func TestOutboxCountsLoss(t *testing.T) {
 		for _, r := range all {
 			lost[r.Kind] += r.Lost
 		}
-		o.Kept(all[len(all)-1].Number)
+		o.Acknowledge(all[len(all)-1].Number)
 	}
 	if lost["even"] != 3 || lost["odd"] != 2 {
 		t.Errorf("lost are %v, want 3 even and 2 odd ones", lost)
@@ -58,7 +58,7 @@ func TestOutboxKeepsReturnedRecords(t *testing.T) {
 			t.Fatalf("record %d became %d with %d lost", before[i].Number, after[i].Number, after[i].Lost)
 		}
 	}
-	o.Kept(after[len(after)-1].Number)
+	o.Acknowledge(after[len(after)-1].Number)
 	if next := o.Records(t.Context())[0]; next.Lost != maxBatch || next.Number != 2*maxBatch+1 {
 		t.Errorf("the next record is %d with %d lost, want %d with %d", next.Number, next.Lost, 2*maxBatch+1, maxBatch)
 	}

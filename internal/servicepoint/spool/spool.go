@@ -451,8 +451,8 @@ func (s *Spool) Waiting() int64 {
 	return s.segments[len(s.segments)-1].next - s.acknowledged
 }
 
-// Lost returns the number of records dropped since Open because the spool was full.
-func (s *Spool) Lost() int64 {
+// Dropped returns the number of records dropped since Open because the spool was full.
+func (s *Spool) Dropped() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost

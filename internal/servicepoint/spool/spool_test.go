@@ -124,8 +124,8 @@ func TestFullSpool(t *testing.T) {
 		}
 	}
 	b, numbers := next(t, lossy)
-	if lossy.Lost() == 0 || b.First != lossy.Lost()+1 || numbers[0] != int(b.First) || numbers[len(numbers)-1] != 200 {
-		t.Errorf("%d are lost, and %v come from %d on", lossy.Lost(), numbers, b.First)
+	if lossy.Dropped() == 0 || b.First != lossy.Dropped()+1 || numbers[0] != int(b.First) || numbers[len(numbers)-1] != 200 {
+		t.Errorf("%d are lost, and %v come from %d on", lossy.Dropped(), numbers, b.First)
 	}
 	strict := open(t, t.TempDir(), Options{MaxBytes: 1000})
 	n := 0
@@ -217,7 +217,7 @@ func TestSkippedNumbers(t *testing.T) {
 	if err := errors.Join(s.Append([]byte("1")), s.Skip(3), s.Skip(0), s.Append([]byte("5"), []byte("6"))); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Lost(); n != 3 {
+	if n := s.Dropped(); n != 3 {
 		t.Errorf("%d records are lost, want 3", n)
 	}
 	if err := s.Close(); err != nil {

@@ -151,7 +151,7 @@ func (a *API) open(o store.Options, register []func(*resource.Registry)) (err er
 	authz.Govern(a.Address)
 	a.Address.Sealer = secrets.Sealer{}
 	a.REST = rest.New(a.Address, rest.Settings{Base: published.Base, MaxLimit: maxPage, RootType: "AddressManager", Version: "test"})
-	a.REST.SetCookie, a.REST.OfRequest = identity.SetCookie, identity.OfRequest
+	a.REST.SetCookie, a.REST.RequestFields = identity.SetCookie, identity.RequestToken
 	return nil
 }
 
@@ -162,7 +162,7 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 		return err
 	}
 	err := a.Store.Update(context.Background(), store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
-		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		c := &resource.Change{Tx: tx, API: a.Address, Extra: map[string]string{}, SetFields: map[string]bool{"password": true}}
 		if err := identity.CreateAdmin(c, AdminPassword); err != nil {
 			return err
 		}
@@ -308,6 +308,12 @@ func RunParallel(t *testing.T) {
 	if _, there := started.LoadOrStore(t, true); !there && !strings.Contains(t.Name(), "/") {
 		t.Parallel()
 	}
+}
+
+// InSample reports whether a test of many similar requests sends request i. With AllTests, as in CI, and with LongTests it sends all of
+// them, otherwise one of n, spread over groups of any size.
+func InSample(i, n int) bool {
+	return os.Getenv(AllTests) != "" || os.Getenv(LongTests) != "" || (i+i/n+i/n/n)%n == 0
 }
 
 // Slow skips, with -short, a test that takes more than 2 s in parallel with others (make quick).

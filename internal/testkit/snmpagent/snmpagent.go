@@ -32,8 +32,8 @@ const (
 	PrivacyPassphrase        = "privphrase"
 )
 
-// Switch are the rows of a switch with the name quay-switch, two interfaces, neighbours of both address families and a forwarding table
-// with a VLAN.
+// Switch are the rows of a switch with the name quay-switch, two interfaces, neighbours of both address families, a forwarding table with a
+// VLAN, and neighbouring devices of LLDP and CDP: the switch itself at 127.0.0.2, 127.0.0.3 where nothing answers, and others.
 const Switch = `.1.3.6.1.2.1.2.2.1.2.1|string|port one
 .1.3.6.1.2.1.2.2.1.2.2|string|port two
 .1.3.6.1.2.1.2.2.1.5.1|gauge|4294967295
@@ -58,6 +58,14 @@ const Switch = `.1.3.6.1.2.1.2.2.1.2.1|string|port one
 .1.3.6.1.2.1.17.7.1.2.2.1.3.5.2.0.94.0.83.7|integer|3
 .1.3.6.1.2.1.17.7.1.2.2.1.3.5.2.0.94.0.0.1|integer|4
 .1.3.6.1.2.1.17.7.1.4.2.1.3.0.20|gauge|5
+.1.0.8802.1.1.2.1.4.2.1.3.0.1.1.1.4.127.0.0.2|integer|2
+.1.0.8802.1.1.2.1.4.2.1.3.0.1.2.1.4.10.0.0.250|integer|2
+.1.0.8802.1.1.2.1.4.2.1.3.0.1.4.1.4.127.0.0.3|integer|2
+.1.0.8802.1.1.2.1.4.2.1.3.0.2.3.6.6.2.0.94.0.83.9|integer|2
+.1.3.6.1.4.1.9.9.23.1.2.1.1.3.2.1|integer|1
+.1.3.6.1.4.1.9.9.23.1.2.1.1.3.2.2|integer|5
+.1.3.6.1.4.1.9.9.23.1.2.1.1.4.2.1|octet|0A 00 00 FB
+.1.3.6.1.4.1.9.9.23.1.2.1.1.4.2.2|octet|0A 00 00 FC
 `
 
 // Answer answers snmpd and ends the program, if snmpd started it. TestMain calls it first.
@@ -143,11 +151,12 @@ func Start(t testing.TB, rows string) netip.AddrPort {
 		return path
 	}
 	var settings strings.Builder
-	fmt.Fprintf(&settings, "agentAddress udp:%s\nrocommunity %s 127.0.0.1\nsysName quay-switch\nsysLocation Quay 1\n", at, Community)
+	fmt.Fprintf(&settings, "agentAddress udp:%s,udp:127.0.0.2:%d\nrocommunity %s 127.0.0.1\nsysName quay-switch\nsysLocation Quay 1\n", at,
+		at.Port(), Community)
 	fmt.Fprintf(&settings, "createUser %s SHA %s AES %s\nrouser %[1]s priv\n", EncryptedUser, AuthenticationPassphrase, PrivacyPassphrase)
 	fmt.Fprintf(&settings, "createUser %s MD5 %s\nrouser %[1]s auth\n", AuthenticatedUser, AuthenticationPassphrase)
 	for _, tree := range []string{".1.3.6.1.2.1.2.2", ".1.3.6.1.2.1.31.1.1", ".1.3.6.1.2.1.4.22.1.2", ".1.3.6.1.2.1.4.22.1.4",
-		".1.3.6.1.2.1.4.35", ".1.3.6.1.2.1.17"} {
+		".1.3.6.1.2.1.4.35", ".1.3.6.1.2.1.17", ".1.0.8802.1.1.2.1.4.2.1", ".1.3.6.1.4.1.9.9.23"} {
 		fmt.Fprintf(&settings, "pass_persist -p 10 %s %s\n", tree, os.Args[0])
 	}
 	cmd := exec.Command(program, "-f", "-Lo", "-C", "-c", write("snmpd.conf", settings.String()), "-p", filepath.Join(dir, "pid"))

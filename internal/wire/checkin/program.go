@@ -55,12 +55,12 @@ type Capability string
 const (
 	// AnswersZones means that the application serves zones with authority.
 	AnswersZones Capability = "zones"
-	// TakesUpdates means that the application accepts dynamic updates (RFC 2136) of the zones that it serves.
-	TakesUpdates Capability = "updates"
+	// AcceptsUpdates means that the application accepts dynamic updates (RFC 2136) of the zones that it serves.
+	AcceptsUpdates Capability = "updates"
 	// ResolvesNames means that the application resolves names for clients, and applies response policies and forwarding roles.
 	ResolvesNames Capability = "recursion"
-	// ForwardsAlike means that the application forwards the queries of all views to the same servers.
-	ForwardsAlike Capability = "forwards alike"
+	// SharesForwarders means that the application forwards the queries of all views to the same servers.
+	SharesForwarders Capability = "forwards alike"
 	// ServesFiles means that the application serves the files of TFTP groups.
 	ServesFiles Capability = "files"
 )

@@ -106,7 +106,6 @@ func (d *decider) readMessage() Reason {
 	if d.f.HardwareType == 1 && len(d.f.Hardware) == 6 && d.f.Hardware[0]&1 != 0 { // a group address
 		return BadMessage
 	}
-	d.requests = &[256]bool{}
 	for _, code := range d.f.Options[optParameters] {
 		d.requests[code] = true
 	}
@@ -131,7 +130,9 @@ func (d *decider) findNetworks() bool {
 		d.note(Source{}, "network", "the client selects the subnet %s", netip.AddrFrom4([4]byte(subnet)))
 	case d.f.Relay.IsValid():
 		n = d.c.find(d.f.Relay)
-		d.note(Source{}, "network", "the relay is %s", d.f.Relay)
+		if d.f.Explain { // the note of most messages, whose arguments are allocated
+			d.note(Source{}, "network", "the relay is %s", d.f.Relay)
+		}
 	case d.f.Unicast && d.f.Client.IsValid():
 		n = d.c.find(d.f.Client)
 		d.note(Source{}, "network", "the client writes from %s", d.f.Client)
@@ -155,7 +156,9 @@ func (d *decider) findNetworks() bool {
 		}
 	}
 	d.d.Network = n.ID
-	d.note(n.source(), "network", "%s, %s", n.Prefix, n.company(len(d.candidates)))
+	if d.f.Explain {
+		d.note(n.source(), "network", "%s, %s", n.Prefix, n.company(len(d.candidates)))
+	}
 	return true
 }
 
@@ -169,7 +172,7 @@ func (d *decider) identify() {
 		d.note(base.service("ignore-client-uids").From, "identity", "the client identifier is ignored")
 	}
 	if _, relayed := d.f.Options[optRelay]; !relayed && d.f.Client.IsValid() && base.flag("stash-agent-options", true) {
-		if l, ok := d.leases.At(d.f.Client); ok && l.State == Leased && d.holds(l) {
+		if l, ok := d.leases.Lease(d.f.Client); ok && l.State == Leased && d.holds(l) {
 			d.f.stashed = l.Relay
 		}
 	}

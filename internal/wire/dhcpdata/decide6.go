@@ -199,7 +199,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 			d.note(r.source(), "address", "reserved for the client")
 			return binding{r.network, r.network.around(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
-		if l, _ := d.leases.At(r.Address); l.Partner {
+		if l, _ := d.leases.Lease(r.Address); l.Partner {
 			return b, r.source(), OwnedByPartner
 		}
 		d.note(r.source(), "address", "reserved for the client, and leased to another association or client")
@@ -210,7 +210,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	}
 	var wanted []netip.Addr
 	for _, n := range d.candidates {
-		if l, ok := d.leases.Of(n.ID, client); ok && !l.Ended {
+		if l, ok := d.leases.ClientLease(n.ID, client); ok && !l.Ended {
 			wanted = append(wanted, l.Address)
 		}
 	}
@@ -313,7 +313,7 @@ func (d *decider6) leasable(p *pool, a netip.Addr) bool {
 
 // isFree reports whether an address or prefix is not held by another client or association, and not abandoned.
 func (d *decider6) isFree(a netip.Addr, client string) bool {
-	l, ok := d.leases.At(a)
+	l, ok := d.leases.Lease(a)
 	return !d.taken[a] && (!ok || l.State == Free || l.State != Abandoned && !l.Ended && l.Client == client)
 }
 
@@ -324,12 +324,12 @@ const maxTries = 4096
 // and neighbours of an address tell nothing about other clients (RFC 7824 section 4.3). From there on it examines each address in turn.
 func (d *decider6) pick(p *pool, client string) (netip.Addr, bool) {
 	size := p.size6
-	if size == 0 || d.leases.Used(p.ID) >= size || d.leases.Exhausted(p.ID) {
+	if size == 0 || d.leases.CountUsed(p.ID) >= size || d.leases.Exhausted(p.ID) {
 		return netip.Addr{}, false
 	}
 	seed := sha256.Sum256(fmt.Appendf(nil, "%x %d %x", d.c.duid, p.ID, client))
 	start := binary.BigEndian.Uint64(seed[:]) % size
-	tries := min(size, d.leases.Used(p.ID)+maxTries)
+	tries := min(size, d.leases.CountUsed(p.ID)+maxTries)
 	for i := range tries {
 		a := p.nth((start + i) % size)
 		if d.isFree(a, client) && d.leasable(p, a) {

@@ -12,9 +12,9 @@ import (
 // memory is a view of leases for tests.
 type memory map[netip.Addr]LeaseState
 
-func (m memory) At(a netip.Addr) (LeaseState, bool) { l, ok := m[a]; return l, ok }
+func (m memory) Lease(a netip.Addr) (LeaseState, bool) { l, ok := m[a]; return l, ok }
 
-func (m memory) Of(network int64, client string) (found LeaseState, ok bool) {
+func (m memory) ClientLease(network int64, client string) (found LeaseState, ok bool) {
 	for _, l := range m {
 		if l.Network == network && l.Client == client && (!ok || l.Start > found.Start) {
 			found, ok = l, true
@@ -23,7 +23,7 @@ func (m memory) Of(network int64, client string) (found LeaseState, ok bool) {
 	return found, ok
 }
 
-func (m memory) OfHardware(network int64, hardware []byte) (all []LeaseState) {
+func (m memory) HardwareLeases(network int64, hardware []byte) (all []LeaseState) {
 	for _, l := range m {
 		if l.Network == network && string(l.Hardware) == string(hardware) {
 			all = append(all, l)
@@ -32,7 +32,7 @@ func (m memory) OfHardware(network int64, hardware []byte) (all []LeaseState) {
 	return all
 }
 
-func (m memory) Elsewhere(network int64, client string) (all []LeaseState) {
+func (m memory) OtherLeases(network int64, client string) (all []LeaseState) {
 	for _, l := range m {
 		if l.Network != network && l.Client == client {
 			all = append(all, l)
@@ -41,7 +41,7 @@ func (m memory) Elsewhere(network int64, client string) (all []LeaseState) {
 	return all
 }
 
-func (m memory) Next(_, _ int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (best netip.Addr, ok bool) {
+func (m memory) NextFree(_, _ int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (best netip.Addr, ok bool) {
 	for _, i := range ranges {
 		for a := i.First; i.Contains(a); a = a.Next() {
 			l, known := m[a]
@@ -56,7 +56,7 @@ func (m memory) Next(_, _ int64, ranges []Interval, abandoned bool, usable func(
 
 func (m memory) Exhausted(int64) bool { return false }
 
-func (m memory) Used(int64) (n uint64) {
+func (m memory) CountUsed(int64) (n uint64) {
 	for _, l := range m {
 		if l.State == Leased {
 			n++

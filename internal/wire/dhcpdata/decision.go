@@ -152,7 +152,7 @@ type decider struct {
 	serverID   netip.Addr // of the request
 	member     member
 	classes    []matched
-	requests   *[256]bool
+	requests   [256]bool
 	fqdn       clientFQDN
 	named      named
 }
@@ -227,9 +227,12 @@ func (l layers) option(key optionKey) *Option {
 	return nil
 }
 
+// usualLayers is the usual number of scopes for an address.
+const usualLayers = 4
+
 // layers returns the scopes for an address of a network. p and r may be nil.
 func (d *decider) layers(n *network, p *pool, r *reservation) layers {
-	var all layers
+	all := make(layers, 0, usualLayers)
 	add := func(s *scope) {
 		if s != nil {
 			all = append(all, s)

@@ -74,7 +74,7 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 	}
 	d.note(r.source(), "address", "reserved for the client, and abandoned or still leased to another one")
 	other, from, reason := d.chooseDynamic()
-	if l, ok := d.leases.At(r.Address); reason != Served && ok && l.State == Abandoned {
+	if l, ok := d.leases.Lease(r.Address); reason != Served && ok && l.State == Abandoned {
 		c.probe = true
 		return c, Source{}, Served
 	}
@@ -107,7 +107,7 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	}
 	for _, abandoned := range []bool{false, true} {
 		for _, p := range pools {
-			a, ok := d.leases.Next(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
+			a, ok := d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
 			if ok {
 				d.note(p.source(), "address", "%s was free for longest", a)
 				c := d.chosen([]*pool{p}, a)
@@ -122,7 +122,7 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 
 // isOfPartner reports whether the partner of a failover pair may have leased an address.
 func (d *decider) isOfPartner(a netip.Addr) bool {
-	l, _ := d.leases.At(a)
+	l, _ := d.leases.Lease(a)
 	return l.Partner
 }
 
@@ -130,7 +130,7 @@ func (d *decider) isOfPartner(a netip.Addr) bool {
 func (d *decider) preferred(pools []*pool) netip.Addr {
 	for _, state := range []State{Leased, Offered, Free} {
 		for _, n := range d.candidates {
-			l, ok := d.leases.Of(n.ID, d.d.Client)
+			l, ok := d.leases.ClientLease(n.ID, d.d.Client)
 			if ok && l.State == state && !l.Ended && d.isFree(l.Address) && d.inPools(pools, l.Address) {
 				d.note(n.source(), "address", "the client holds or held %s", l.Address)
 				return l.Address
@@ -155,7 +155,7 @@ func (d *decider) inPools(pools []*pool, a netip.Addr) bool {
 
 // isFree reports whether an address is not held by or offered to another client, and not abandoned.
 func (d *decider) isFree(a netip.Addr) bool {
-	l, ok := d.leases.At(a)
+	l, ok := d.leases.Lease(a)
 	return !ok || l.State == Free || l.State != Abandoned && !l.Ended && d.holds(l)
 }
 
@@ -188,7 +188,7 @@ func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
 		if !contains(p.Ranges, a) {
 			continue
 		}
-		l, leased := d.leases.At(a)
+		l, leased := d.leases.Lease(a)
 		pinged := d.layers(p.network, p, nil).flag("ping-check", true) && !leased
 		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && l.State != Leased}
 	}
@@ -220,7 +220,7 @@ func (n *network) poolOf(a netip.Addr) *pool {
 
 // available reports whether a reserved address is not held by another client, and not abandoned.
 func (d *decider) available(r *reservation) bool {
-	l, ok := d.leases.At(r.Address)
+	l, ok := d.leases.Lease(r.Address)
 	if !ok || l.State == Free {
 		return true
 	}
@@ -268,7 +268,7 @@ func (d *decider) nameClient(all layers, c choice) {
 	if all.flag("ignore-client-uids", false) {
 		clientID = nil
 	}
-	x.identifiers = identifiers4(d.f.HardwareType, d.f.Hardware, clientID)
+	x.identifiers = func() []identifier { return identifiers4(d.f.HardwareType, d.f.Hardware, clientID) }
 	d.named = x.decideNames()
 	if d.d.Names = d.named.names; d.d.Names != nil {
 		d.note(d.named.from, "names in DNS", "%s", d.d.Names)
@@ -288,10 +288,10 @@ func (d *decider) leaseTime(all layers, c choice) {
 		seconds, maximum = all.number("dynamic-bootp-lease-length", Infinite), Infinite
 	}
 	if c.reservation == nil && c.pool != nil && d.f.Type != 0 {
-		held, ok := d.leases.At(c.address)
+		held, ok := d.leases.Lease(c.address)
 		mine := ok && held.State == Leased && d.holds(held)
 		if s := all.service("adaptive-lease-time-threshold"); s != nil && !mine && c.pool.size > 0 &&
-			float64(d.leases.Used(c.pool.ID))*100 > float64(c.pool.size)*float64(s.number) {
+			float64(d.leases.CountUsed(c.pool.ID))*100 > float64(c.pool.size)*float64(s.number) {
 			seconds, from = minimum, s
 		}
 	}
@@ -306,7 +306,9 @@ func (d *decider) leaseTime(all layers, c choice) {
 	if from != nil {
 		source = from.From
 	}
-	d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+	if d.f.Explain {
+		d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+	}
 }
 
 // limit shortens the lease to what a failover pair allows.
@@ -325,7 +327,7 @@ func (d *decider) limit(c choice) {
 
 // cached reports whether a renewal comes so early that the rest of the lease is enough (dhcp-cache-threshold).
 func (d *decider) cached(all layers, c choice) bool {
-	l, ok := d.leases.At(c.address)
+	l, ok := d.leases.Lease(c.address)
 	if !ok || l.State != Leased || l.Ended || l.Client != d.d.Client || !bytes.Equal(l.Hardware, d.f.Hardware) || l.Expires <= d.now {
 		return false
 	}
@@ -361,18 +363,18 @@ func (d *decider) endOthers(all layers, c choice, identity string) {
 	}
 	for _, client := range []string{d.d.Client, identity} {
 		for _, n := range d.candidates {
-			if l, ok := d.leases.Of(n.ID, client); ok {
+			if l, ok := d.leases.ClientLease(n.ID, client); ok {
 				add(l)
 			}
 		}
 		if all.flag("one-lease-per-client", false) {
-			for _, l := range d.leases.Elsewhere(c.network.ID, client) {
+			for _, l := range d.leases.OtherLeases(c.network.ID, client) {
 				add(l)
 			}
 		}
 	}
 	if !all.flag("duplicates", true) {
-		for _, l := range d.leases.OfHardware(c.network.ID, d.f.Hardware) {
+		for _, l := range d.leases.HardwareLeases(c.network.ID, d.f.Hardware) {
 			add(l)
 		}
 	}

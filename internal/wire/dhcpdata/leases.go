@@ -4,21 +4,21 @@ import "net/netip"
 
 // Leases is the view of the leases that a decision depends on. The caller of Decide keeps it unchanged until it has applied the decision.
 type Leases interface {
-	// At returns the state of an address; ok is false if it was never leased.
-	At(a netip.Addr) (l LeaseState, ok bool)
-	// Of returns the address that a client holds in a network, or held last; ok is false if it never had one.
-	Of(network int64, client string) (l LeaseState, ok bool)
-	// OfHardware returns the leases of a hardware address in a network.
-	OfHardware(network int64, hardware []byte) []LeaseState
-	// Elsewhere returns the leases of a client in other networks.
-	Elsewhere(network int64, client string) []LeaseState
-	// Next returns the address of a range that has been free for longest, for which usable returns true. With abandoned it returns an
+	// Lease returns the state of an address; ok is false if it was never leased.
+	Lease(a netip.Addr) (l LeaseState, ok bool)
+	// ClientLease returns the address that a client holds in a network, or held last; ok is false if it never had one.
+	ClientLease(network int64, client string) (l LeaseState, ok bool)
+	// HardwareLeases returns the leases of a hardware address in a network.
+	HardwareLeases(network int64, hardware []byte) []LeaseState
+	// OtherLeases returns the leases of a client in other networks.
+	OtherLeases(network int64, client string) []LeaseState
+	// NextFree returns the address of a range that has been free for longest, for which usable returns true. With abandoned it returns an
 	// abandoned address instead.
-	Next(network, pool int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool)
+	NextFree(network, pool int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool)
 	// Exhausted reports that a search of a range found no free address, and that nothing in the range has changed since.
 	Exhausted(pool int64) bool
-	// Used returns the number of leases in a range.
-	Used(pool int64) uint64
+	// CountUsed returns the number of leases in a range.
+	CountUsed(pool int64) uint64
 	// Members returns the number of leases that count for a class or subclass, without those of a client.
 	Members(class int64, without string) int
 }

@@ -79,11 +79,12 @@ const (
 
 // client is a client with the facts that its names depend on.
 type client struct {
-	all         layers
-	v6          bool
-	address     netip.Addr
-	seconds     uint32 // of the lease
-	identifiers []identifier
+	all     layers
+	v6      bool
+	address netip.Addr
+	seconds uint32 // of the lease
+	// identifiers returns those of the client; most clients have no names.
+	identifiers func() []identifier
 	// sent is the name of the option host-name. fqdn is the option with a full name, if the client sends it.
 	sent        string
 	fqdn        clientFQDN
@@ -143,7 +144,7 @@ func (c *client) decideNames() (out named) {
 		x.Source = s.address
 	}
 	if x.Forward {
-		x.IDs = guardValues(x.Guard, x.Host, c.identifiers, x.Mixed)
+		x.IDs = guardValues(x.Guard, x.Host, c.identifiers(), x.Mixed)
 	}
 	out.names = x
 	return out

@@ -18,7 +18,8 @@ func (d *decider) reply(all layers, c choice) {
 	if d.f.Type == 0 && d.f.Options == nil && !all.flag("always-reply-rfc1048", false) {
 		return // the client sent no options
 	}
-	var sent []Sent
+	codes := d.wanted(all)
+	sent := make([]Sent, 0, len(codes)+ownSent)
 	add := func(code uint8, name string, value []byte, from Source) {
 		sent = append(sent, Sent{Code: code, Name: name, Value: value, From: from})
 	}
@@ -29,7 +30,7 @@ func (d *decider) reply(all layers, c choice) {
 		add(optLeaseTime, "dhcp-lease-time", binary.BigEndian.AppendUint32(nil, out.LeaseTime), sourceOf(all, "default-lease-time"))
 		sent = d.timers(all, sent)
 	}
-	for _, code := range d.wanted(all) {
+	for _, code := range codes {
 		if slices.ContainsFunc(sent, func(s Sent) bool { return s.Code == code }) {
 			continue
 		}
@@ -130,6 +131,9 @@ func (d *decider) wanted(all layers) []uint8 {
 	}
 	return append(list, optFQDN)
 }
+
+// ownSent is the usual number of options that the server adds to those of the request.
+const ownSent = 6
 
 // fixed are the options that the server determines itself, or that belong to requests.
 var fixed = []uint8{0, optRequested, optLeaseTime, 52, 53, optServerID, optParameters, optMessage, 57, optRenewal, optRebinding,

@@ -197,7 +197,7 @@ func (d *decider6) decideRenew(rebinds bool) {
 func (d *decider6) hasBinding(a association) bool {
 	client := Identity6(a.code == dhcpmsg.OptIAPD6, a.iaid, d.d.DUID)
 	for _, n := range d.candidates {
-		if l, ok := d.leases.Of(n.ID, client); ok && l.State == Leased {
+		if l, ok := d.leases.ClientLease(n.ID, client); ok && l.State == Leased {
 			return true
 		}
 	}
@@ -234,7 +234,7 @@ func (d *decider6) decideEnd(declines bool) {
 		prefix := a.code == dhcpmsg.OptIAPD6
 		client, held := Identity6(prefix, a.iaid, d.d.DUID), 0
 		for _, h := range a.hints {
-			l, ok := d.leases.At(h.address)
+			l, ok := d.leases.Lease(h.address)
 			if !ok || l.Client != client || l.State != Leased && !(declines && l.State == Offered) || declines && prefix {
 				continue
 			}
@@ -364,7 +364,9 @@ func (d *decider6) change(r *result, g *grant6, action Action) {
 // nameClient decides on the names of the client in DNS for an address.
 func (d *decider6) nameClient(all layers, c *Change6, g *grant6) {
 	x := &client{all: all, v6: true, address: c.Address, seconds: c.Valid, fqdn: d.fqdn, reservation: g.reservation, hardware: d.d.Hardware,
-		duid: d.d.DUID, identifiers: identifiers6(d.d.DUID, d.d.HardwareType, d.d.Hardware)}
+		duid: d.d.DUID, identifiers: func() []identifier {
+			return identifiers6(d.d.DUID, d.d.HardwareType, d.d.Hardware)
+		}}
 	n := x.decideNames()
 	if c.Names = n.names; c.Names != nil {
 		d.note(n.from, "names in DNS", "%s", c.Names)
@@ -376,7 +378,7 @@ func (d *decider6) nameClient(all layers, c *Change6, g *grant6) {
 
 // cached makes a change a renewal that is not stored, if the lease is so young that the rest of it is enough (dhcp-cache-threshold).
 func (d *decider6) cached(all layers, c *Change6) bool {
-	l, ok := d.leases.At(c.Address)
+	l, ok := d.leases.Lease(c.Address)
 	if !ok || l.State != Leased || l.Ended || l.Client != c.Client || l.Expires <= d.now || l.Expires == InfiniteTime ||
 		!c.Names.Same(l.Names) ||
 		(d.now-l.Start)*100 >= (l.Expires-l.Start)*int64(all.number("dhcp-cache-threshold", 25)) || l.Expires > c.Expires {
@@ -399,12 +401,12 @@ func (d *decider6) endOthers(all layers, g *grant6, client string) {
 		}
 	}
 	for _, n := range d.candidates {
-		if l, ok := d.leases.Of(n.ID, client); ok {
+		if l, ok := d.leases.ClientLease(n.ID, client); ok {
 			release(l)
 		}
 	}
 	if all.flag("release-on-roam", false) {
-		for _, l := range d.leases.Elsewhere(g.network.ID, client) {
+		for _, l := range d.leases.OtherLeases(g.network.ID, client) {
 			if !slices.ContainsFunc(d.candidates, func(n *network) bool { return n.ID == l.Network }) {
 				release(l)
 			}

@@ -110,7 +110,7 @@ func aboutClient(reason Reason) bool {
 // hasLease reports whether the client has a lease in one of its networks.
 func (d *decider) hasLease() bool {
 	return slices.ContainsFunc(d.candidates, func(n *network) bool {
-		l, ok := d.leases.Of(n.ID, d.d.Client)
+		l, ok := d.leases.ClientLease(n.ID, d.d.Client)
 		return ok && l.State == Leased
 	})
 }
@@ -121,7 +121,7 @@ func (d *decider) examine(kind kindOfRequest, a netip.Addr) (c choice, from Sour
 	if n == nil {
 		return c, d.candidates[0].source(), WrongNetwork
 	}
-	l, recorded := d.leases.At(a)
+	l, recorded := d.leases.Lease(a)
 	if recorded && l.Ended && d.holds(l) {
 		return c, n.source(), EndedByOperator
 	}
@@ -174,7 +174,7 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 		return Source{}, Served
 	}
 	for _, n := range d.candidates { // a client that the server knows asks for a wrong address
-		if held, ok := d.leases.Of(n.ID, d.d.Client); ok && held.Address != a && held.State == Leased {
+		if held, ok := d.leases.ClientLease(n.ID, d.d.Client); ok && held.Address != a && held.State == Leased {
 			return n.source(), LeasedToOther
 		}
 	}
@@ -202,7 +202,7 @@ func (d *decider) decideDecline() {
 		d.refuse(DeclinesOff, s.From)
 		return
 	}
-	l, ok := d.leases.At(d.requested)
+	l, ok := d.leases.Lease(d.requested)
 	n := d.networkOf(d.requested)
 	if !ok || n == nil || !d.holds(l) || l.State != Leased && l.State != Offered {
 		d.refuse(NotHolder, Source{})
@@ -223,7 +223,7 @@ func (d *decider) decideRelease() {
 		d.refuse(OtherServer, Source{})
 		return
 	}
-	l, ok := d.leases.At(d.f.Client)
+	l, ok := d.leases.Lease(d.f.Client)
 	n := d.networkOf(d.f.Client)
 	if !ok || n == nil || l.State != Leased || !d.holds(l) {
 		d.refuse(NotHolder, Source{})

@@ -71,8 +71,8 @@ func (w *Writer) Removed(r Record) { w.record(partRemoved, r) }
 // Added writes an added record of the current unit.
 func (w *Writer) Added(r Record) { w.record(partAdded, r) }
 
-// Gone reports that a unit does not exist any more.
-func (w *Writer) Gone(unit string) { w.write(partGone, []byte(unit)) }
+// Deleted reports that a unit does not exist any more.
+func (w *Writer) Deleted(unit string) { w.write(partGone, []byte(unit)) }
 
 // Close ends the stream. It returns the first error.
 func (w *Writer) Close() error {
@@ -132,7 +132,7 @@ func WriteDifference(out io.Writer, from, to string, before, after Units) error 
 	w := NewWriter(out, from, to)
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		if after[id] == nil {
-			w.Gone(id)
+			w.Deleted(id)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(after)) {

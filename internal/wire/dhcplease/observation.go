@@ -1,6 +1,7 @@
 package dhcplease
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -31,6 +32,8 @@ const (
 	maxOthers  = 100
 	maxNames   = 100
 	maxReason  = 64
+	// maxMessages is the maximum number of messages: sums of many observations do not overflow.
+	maxMessages = 1 << 40
 )
 
 // Refused is a client that was refused for a reason.
@@ -121,12 +124,15 @@ func (o Observation) Check() error {
 		if err := checkTexts(r.Message, r.MAC, r.ClientID, r.HostName, r.CircuitID, r.RemoteID, r.VendorClass); err != nil {
 			return problem.Invalid(fmt.Sprintf("refused[%d]", i), "%v", err)
 		}
-		if !isReason(r.Reason) || r.Count < 1 || r.Network < 0 || r.First < 0 || r.Last < r.First {
+		if !isDigits(r.ClientID) {
+			return problem.Invalid(fmt.Sprintf("refused[%d].clientId", i), "is not a list of octets in hexadecimal digits")
+		}
+		if !isReason(r.Reason) || r.Count < 1 || r.Count > maxMessages || r.Network < 0 || r.First < 0 || r.Last < r.First {
 			return problem.Invalid(fmt.Sprintf("refused[%d]", i), "has an invalid reason, number or time")
 		}
 	}
 	for i, c := range o.Counts {
-		if !isReason(c.Reason) || c.Count < 1 || c.Network < 0 {
+		if !isReason(c.Reason) || c.Count < 1 || c.Count > maxMessages || c.Network < 0 {
 			return problem.Invalid(fmt.Sprintf("counts[%d]", i), "has an invalid reason or number")
 		}
 	}
@@ -142,11 +148,20 @@ func (o Observation) Check() error {
 		if err := checkTexts(s.DUID, s.MAC, s.Message); err != nil {
 			return problem.Invalid(fmt.Sprintf("others[%d]", i), "%v", err)
 		}
+		if !isDigits(s.DUID) {
+			return problem.Invalid(fmt.Sprintf("others[%d].duid", i), "is not a list of octets in hexadecimal digits")
+		}
 		if !s.Address.IsValid() && s.DUID == "" || s.Network < 0 || s.Last < 0 {
 			return problem.Invalid(fmt.Sprintf("others[%d]", i), "has no address, or an invalid time")
 		}
 	}
 	return nil
+}
+
+// isDigits reports whether a text contains octets in hexadecimal digits. It may be empty.
+func isDigits(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil
 }
 
 // isReason reports whether a text is a reason: lower-case words.

@@ -269,7 +269,7 @@ func (m *Machine) ask(records Records, e *Effects, now int64) {
 	}
 }
 
-// answer answers questions of the partner. After a yes this server leases the address no more, also not to its last client.
+// answer answers questions of the partner. After a yes this server does not lease the address any more, not even to its last client.
 func (m *Machine) answer(asked []Asked, records Records, e *Effects, now int64) {
 	var all []Asked
 	for _, one := range asked {

@@ -136,7 +136,7 @@ func (s *modelServer) follow(e Effects) {
 	s.commit(changes, e.Status, func() {
 		for _, one := range e.Messages {
 			if s.linked && s.m.linked && s.m.connection == connection {
-				s.m.flight[s.side.Other()] = append(s.m.flight[s.side.Other()], one)
+				s.m.flight[s.side.Opposite()] = append(s.m.flight[s.side.Opposite()], one)
 			}
 		}
 	})
@@ -257,7 +257,7 @@ func (m *model) restart(s *modelServer) {
 	}
 	m.note("%s starts", s.side)
 	s.start()
-	other := m.servers[s.side.Other()]
+	other := m.servers[s.side.Opposite()]
 	known := other.status
 	if other.up {
 		known = other.machine.Status()
@@ -270,7 +270,7 @@ func (m *model) restart(s *modelServer) {
 
 // loseDisk replaces the disk of a dead server, unless the other one has no complete disk either.
 func (m *model) loseDisk(s *modelServer) {
-	other := m.servers[s.side.Other()]
+	other := m.servers[s.side.Opposite()]
 	if s.up || other.empty || s.status.Phase == PartnerDown || !other.status.Known || !s.status.Known {
 		return
 	}
@@ -281,7 +281,7 @@ func (m *model) loseDisk(s *modelServer) {
 
 // declare declares the partner of a server down, if it is.
 func (m *model) declare(s *modelServer) {
-	other := m.servers[s.side.Other()]
+	other := m.servers[s.side.Opposite()]
 	if !s.up || other.up || s.empty || s.machine.Status().Phase == Recover {
 		return
 	}
@@ -311,7 +311,7 @@ func (m *model) cut() {
 
 // work lets a server do one thing: notice a cut, connect, store, receive, send, or reclaim.
 func (m *model) work(s *modelServer) {
-	other := m.servers[s.side.Other()]
+	other := m.servers[s.side.Opposite()]
 	switch {
 	case !s.up:
 		return
@@ -327,7 +327,7 @@ func (m *model) work(s *modelServer) {
 		m.connection++
 		for _, one := range m.servers {
 			one.linked, one.connection = true, m.connection
-			m.flight[one.side.Other()] = []Message{one.machine.Connected(0)}
+			m.flight[one.side.Opposite()] = []Message{one.machine.Connected(0)}
 		}
 		return
 	}

@@ -15,8 +15,8 @@ const (
 	Secondary
 )
 
-// Other returns the other side.
-func (s Side) Other() Side { return 1 - s }
+// Opposite returns the other side.
+func (s Side) Opposite() Side { return 1 - s }
 
 func (s Side) String() string { return [2]string{"primary", "secondary"}[s&1] }
 
@@ -178,7 +178,7 @@ func (m *Machine) CanGive(r Record, now int64) bool {
 
 // GiveToPartner returns the record after the ownership has been given to the partner.
 func (m *Machine) GiveToPartner(r Record) Record {
-	r.Owner = m.config.Side.Other()
+	r.Owner = m.config.Side.Opposite()
 	r.Epoch++
 	r.Versions[m.config.Side]++
 	return r
@@ -253,7 +253,7 @@ type outcome struct {
 
 // apply returns the result of a binding from the partner.
 func (m *Machine) apply(r Record, b Binding, now int64) outcome {
-	me, them := m.config.Side, m.config.Side.Other()
+	me, them := m.config.Side, m.config.Side.Opposite()
 	if m.status.Phase == Recover && m.status.Lost {
 		return outcome{record: m.restore(r, b, now), accepted: true, adopted: len(b.Client) > 0}
 	}

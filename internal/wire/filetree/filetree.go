@@ -242,7 +242,7 @@ func readPart(in *bufio.Reader, buffer []byte) (kind byte, text []byte, err erro
 			limit = maxManifest
 		}
 		if err == nil && length > limit {
-			return 0, nil, fmt.Errorf("the files have a part %q of %d octets", kind, length)
+			return 0, nil, fmt.Errorf("the file tree has an unexpected part %q of %d octets", kind, length)
 		}
 		if err == nil {
 			if text = buffer[:0]; uint64(cap(text)) < length {

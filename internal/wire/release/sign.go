@@ -246,7 +246,7 @@ func (r Repository) stageRoot(keys string, replaced []string, now time.Time) err
 	}
 	for _, role := range replaced {
 		if role == metadata.ROOT {
-			return errors.New("the root's own key cannot be replaced: whoever trusts it would trust nothing any more")
+			return errors.New("the key of the root cannot be replaced: service points that trust it would reject every release")
 		}
 		known := root.Signed.Roles[role]
 		if known == nil {

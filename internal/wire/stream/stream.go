@@ -120,7 +120,7 @@ func (e Event) Check() error {
 			return problem.Invalid(field, "has %d octets, more than %d", len(text), MaxName)
 		}
 		if strings.ContainsRune(text+e.Reason, 0) {
-			return problem.Invalid(field, "or the reason holds a NUL")
+			return problem.Invalid(field, "or the reason contains a NUL character")
 		}
 	}
 	switch {

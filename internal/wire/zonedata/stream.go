@@ -75,8 +75,8 @@ func (w *Writer) Removed(r Record) { w.record(partRemoved, r) }
 // Added writes an added record of the current zone.
 func (w *Writer) Added(r Record) { w.record(partAdded, r) }
 
-// Gone reports that a zone is not served any more.
-func (w *Writer) Gone(id string) { w.write(partGone, []byte(id)) }
+// Deleted reports that a zone is not served any more.
+func (w *Writer) Deleted(id string) { w.write(partGone, []byte(id)) }
 
 // Close ends the stream. It returns the first error.
 func (w *Writer) Close() error {
@@ -159,7 +159,7 @@ type Receiver interface {
 	Zone(Change) error
 	Removed(Record) error
 	Added(Record) error
-	Gone(id string) error
+	Deleted(id string) error
 	// End is called once if the stream is complete.
 	End() error
 }
@@ -199,7 +199,7 @@ func Read(in io.Reader, t Receiver) error {
 		case partAdded:
 			err = Records(text, t.Added)
 		case partGone:
-			err = t.Gone(string(text))
+			err = t.Deleted(string(text))
 			zone = false
 		case partEnd:
 			return t.End()

@@ -71,7 +71,7 @@ func sample(t *testing.T, o server.Options) {
 		return err
 	}, func(c *resource.Change) error { return c.Undo(made, false) }} {
 		if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
-			return do(&resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}})
+			return do(&resource.Change{Tx: tx, API: m.Address, SetFields: map[string]bool{}, Extra: map[string]string{}})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func sample(t *testing.T, o server.Options) {
 		hook := typ.New().(*webhook.Webhook)
 		hook.Type, hook.Name, hook.URL, hook.Enabled = typ.Name, "w", "http://127.0.0.1:9/", false
 		hook.Secret = "whsec_" + strings.Repeat("QUJD", 8)
-		c := resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := resource.Change{Tx: tx, API: api, SetFields: map[string]bool{}, Extra: map[string]string{}}
 		if _, err := c.Create(typ, hook); err != nil {
 			return err
 		}

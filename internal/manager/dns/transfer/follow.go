@@ -170,8 +170,8 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]wire.RR
 	return u.importer.done.Skipped, u.markAssigned()
 }
 
-// InOrder returns the names of a result of Different in the order of creation: hosts before records that link to them, aliases last.
-func InOrder(names map[string][]wire.RR) []string {
+// CreationOrder returns the names of a result of Different in the order of creation: hosts before records that link to them, aliases last.
+func CreationOrder(names map[string][]wire.RR) []string {
 	rank := map[string]int{}
 	order := make([]string, 0, len(names))
 	for name, wanted := range names {

@@ -32,7 +32,7 @@ func (i *zoneImport) createHost(records []wire.RR) error {
 	label := cleanName(wire.CanonicalName(records[0].Header().Name))
 	host := &dns.HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
-	host.Addresses.Given = true
+	host.Addresses.IsSet = true
 	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
 	minTTL := map[uint16]uint32{} // lowest TTL by record type
 	for _, rr := range records {

@@ -129,7 +129,7 @@ func (i *zoneImport) createAuthority(zone *store.Resource, parts []any) error {
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = authorityType, zone.ID, zone.Configuration
 	if _, err = i.c.Following("value").Create(t, o); err == nil {
-		i.done.Made++
+		i.done.Created++
 	}
 	return err
 }

@@ -22,11 +22,11 @@ import (
 // ImportedZone is the result of a zone import.
 type ImportedZone struct {
 	Zone string
-	// Made is the number of created resources. Changed and Deleted count the names of an existing zone with changed records or without
+	// Created is the number of created resources. Changed and Deleted count the names of an existing zone with changed records or without
 	// records.
-	Made, Changed, Deleted int
-	// There is the number of records that already existed.
-	There int
+	Created, Changed, Deleted int
+	// Existing is the number of records that already existed.
+	Existing int
 	// Skipped lists records that were skipped, with the reason. Differences lists records of the zone that the file lacks. Changes lists
 	// changed records.
 	Skipped, Differences, Changes []string
@@ -52,7 +52,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune, where: how.Where,
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune, where: how.SourceRow,
 		refused: map[string]string{}}
 	var d *zoneDifference
 	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -61,7 +61,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	}); err != nil {
 		return done, err
 	}
-	done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
+	done.Existing, done.Differences, done.Changes = d.existing, d.differences, d.changes
 	next, stop := iter.Pull(i.steps(zone, d))
 	defer stop()
 	step, count := how.Step(len(records)), 0
@@ -106,7 +106,7 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	if err != nil {
 		return done, false, err
 	}
-	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.Where,
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.SourceRow,
 		refused: map[string]string{}}
 	err = i.retry(func() error {
 		return a.Store.Try(ctx, store.ConfigurationScope(within, false), store.Author{}, func(tx *store.Tx) error {
@@ -118,7 +118,7 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 				d, err = i.compare(tx, a, configuration, view, zone, records)
 			}
 			if err == nil {
-				done.There, done.Differences, done.Changes = d.existing, d.differences, d.changes
+				done.Existing, done.Differences, done.Changes = d.existing, d.differences, d.changes
 				err = i.run(configuration, view, zone, slices.Collect(i.steps(zone, d)))
 			}
 			if errors.Is(err, store.ErrTrialEnded) {
@@ -268,7 +268,7 @@ func (i *zoneImport) findOrCreateZone(name string) (*store.Resource, error) {
 	t, _ := i.c.API.Type("Zone")
 	z := &dns.Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
 	z.Type, z.Parent, z.Config = "Zone", i.view.ID, i.view.Configuration
-	i.done.Made++
+	i.done.Created++
 	made, err := i.c.Following("absoluteName").Create(t, z)
 	if err != nil || i.authority == nil {
 		return made, err
@@ -281,7 +281,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	if why, known := i.refused[sameRecord(rr)]; known {
 		return i.skip(rr, why)
 	}
-	h := o.(dns.ComparableRecord).AsRecord()
+	h := o.(dns.ComparableRecord).CommonFields()
 	t, _ := i.c.API.Type(h.Type)
 	relative, in := naming.Relative(cleanName(rr.Header().Name), i.zone.Key)
 	if !in {
@@ -317,7 +317,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 		other.Named = p.Named
 		return other
 	}
-	i.done.Made++
+	i.done.Created++
 	if i.releasesAddresses {
 		return i.replaceExternalHost(row)
 	}
@@ -330,7 +330,7 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 	if !ok || !i.skipsExisting {
 		return false, nil
 	}
-	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.AsRecord().AbsoluteName)
+	same, err := dns.FindByName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.CommonFields().AbsoluteName)
 	if err != nil {
 		return false, err
 	}
@@ -339,7 +339,7 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if r.Type != x.AsRecord().Type || !x.SameData(other) {
+		if r.Type != x.CommonFields().Type || !x.SameData(other) {
 			continue
 		}
 		if alias, is := o.(*dns.AliasRecord); is && other.(*dns.AliasRecord).LinkedRecord.ID != alias.LinkedRecord.ID {
@@ -353,7 +353,7 @@ func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
 		if r.Parent != i.zone.ID {
 			return true, i.claim(r)
 		}
-		i.done.There++
+		i.done.Existing++
 		return true, nil
 	}
 	return false, nil
@@ -367,7 +367,7 @@ func (i *zoneImport) claim(row *store.Resource) error {
 		return err
 	}
 	if !inside {
-		i.done.There++
+		i.done.Existing++
 		return nil
 	}
 	from, err := i.c.Tx.Get(row.Parent)

@@ -144,7 +144,7 @@ func (u *updater) loadName(name string) (*updatedName, error) {
 		return nil, refused(wire.RcodeNotZone, name+" is not in the zone")
 	}
 	n := &updatedName{name: name}
-	rows, err := u.c.Tx.ByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
+	rows, err := u.c.Tx.ResourcesByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +379,7 @@ func (u *updater) writeAll() (changed bool, err error) {
 			return false, err
 		}
 	}
-	return changed || u.importer.done.Made > 0, nil
+	return changed || u.importer.done.Created > 0, nil
 }
 
 // writeName changes the existing resources of a name to the wanted records. It returns the records that must be created.
@@ -436,7 +436,7 @@ func (u *updater) writeName(n *updatedName) (changed bool, left []wire.RR, err e
 // setTTL changes the TTL of a record.
 func (u *updater) setTTL(row *store.Resource, ttl uint32) error {
 	seconds := int64(min(ttl, 1<<31-1))
-	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(dns.ComparableRecord).AsRecord().TTL = &seconds })
+	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(dns.ComparableRecord).CommonFields().TTL = &seconds })
 	return err
 }
 

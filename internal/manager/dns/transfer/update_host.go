@@ -51,7 +51,7 @@ func (u *updater) writeHost(r updatedRow, wanted []wire.RR) (changed bool, rest 
 	seconds := int64(ttl)
 	if _, err := u.c.Following(given...).Change(r.row, func(o schema.Object) {
 		host := o.(*dns.HostRecord)
-		host.Addresses = schema.RefList{Given: true}
+		host.Addresses = schema.RefList{IsSet: true}
 		for _, a := range append(keep, add...) {
 			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": a.String()}})
 		}

@@ -141,7 +141,7 @@ func (a *API) visibleNetworks(tx *store.Tx, caller resource.Caller, all []Foreca
 		for i, one := range part {
 			ids[i] = one.ID
 		}
-		shown, err := a.Address.Seen(tx, caller, ids)
+		shown, err := a.Address.VisibleResources(tx, caller, ids)
 		if err != nil {
 			return nil, err
 		}

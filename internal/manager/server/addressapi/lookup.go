@@ -131,7 +131,7 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 // seenResource returns a resource of a collection that the caller can see.
 func (a *API) seenResource(ctx context.Context, caller resource.Caller, id int64, collection string) (row *store.Resource, err error) {
 	err = a.Address.Store.View(ctx, func(tx *store.Tx) error {
-		all, err := a.Address.Seen(tx, caller, []int64{id})
+		all, err := a.Address.VisibleResources(tx, caller, []int64{id})
 		if row = all[id]; err == nil && (row == nil || row.Collection != collection) {
 			err = problem.NotFound("%s/%d does not exist", collection, id)
 		}

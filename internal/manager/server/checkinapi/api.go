@@ -87,14 +87,14 @@ func (a *API) Routes(mux middleware.Mux) {
 	})
 	post(checkin.LogPath, rest.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.LogRequest) (checkin.LogAnswer, error) {
-			return a.Fleet.TakeLog(r.Context(), r.TLS.PeerCertificates[0], rq)
+			return a.Fleet.StoreLog(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
 	post(checkin.ContentPath, rest.SmallBody, a.giveContent)
 	post(checkin.UpdatePath, rest.ReportBody, a.takeUpdate)
 	post(stream.Path, rest.StreamBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(b stream.Batch) (stream.Answer, error) {
-			return a.Fleet.TakeBatch(r.Context(), r.TLS.PeerCertificates[0], b)
+			return a.Fleet.ApplyBatch(r.Context(), r.TLS.PeerCertificates[0], b)
 		})
 	})
 	mux.Handle(release.Path, a.Chain.Handler(api, a.serveRelease))

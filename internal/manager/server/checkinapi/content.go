@@ -23,7 +23,7 @@ import (
 
 // Planner makes the content of the applications of one service from what is configured.
 type Planner interface {
-	// IsBehind reports whether a service point that serves a revision is to serve another one.
+	// IsBehind reports whether a service point should serve another revision than the given one.
 	IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
 	// Write writes the difference between a revision and the wanted content (portolan/internal/wire/content).
 	Write(tx *store.Tx, servicePoint, from string, out io.Writer) error
@@ -53,7 +53,7 @@ type contentRequest struct {
 	application  string
 	from         string
 	until        time.Time
-	held         *fleet.Held
+	held         *fleet.HeldRequest
 	parked       *middleware.Parked
 }
 
@@ -69,6 +69,7 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
 	other, over, err := c.check(r.Context(), false)
 	if err == nil && !over {
+		c.held.Serves = c.from // the service point asks for newer content after its application has accepted this one
 		if c.parked, err = a.Parking.Park(w); err == nil {
 			c.held.Wait(c.until, c.recheck)
 			return nil

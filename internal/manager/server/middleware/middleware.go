@@ -80,9 +80,9 @@ type Chain struct {
 func New(registry prometheus.Registerer) *Chain {
 	c := &Chain{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
-			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
+			Help: "Requests by listener (door), method and status."}, []string{"door", "method", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
-			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
+			Help: "Response time by listener (door).", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
 	}
 	registry.MustRegister(c.requests, c.duration)
 	return c
@@ -229,7 +229,7 @@ func refuseNUL(r *http.Request) error {
 		return problem.NotFound("there is nothing at a path with a NUL character")
 	}
 	if strings.Contains(r.URL.RawQuery, "%00") {
-		return problem.BadRequest("InvalidQueryParameterValue", "the query string holds a NUL character")
+		return problem.BadRequest("InvalidQueryParameterValue", "the query string contains a NUL character")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -9,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +41,33 @@ func TestMain(m *testing.M) {
 		runChild(dir)
 		return
 	}
+	if err := runInParallel(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
+}
+
+// runInParallel runs three times as many tests in parallel as there are processors, unless -parallel is given. These tests mostly wait.
+func runInParallel() error {
+	given := false
+	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+}
+
+// allTests reports whether the tests have their complete size, as in CI.
+func allTests() bool { return os.Getenv("PORTOLAN_TEST_ALL") != "" }
+
+// namespaces is the number of network namespaces that tests of this process have named.
+var namespaces atomic.Int64
+
+// namespaceName returns a new name of a network namespace.
+func namespaceName(prefix string) string {
+	return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), namespaces.Add(1))
 }
 
 // runChild runs a service until the process is killed.
@@ -56,7 +85,7 @@ func runChild(dir string) {
 	}
 	content, err := os.ReadFile(filepath.Join(dir, contentFile))
 	fail(err)
-	fail(s.TakeContent(bytes.NewReader(content)))
+	fail(s.ApplyContent(bytes.NewReader(content)))
 	configuration, err := os.ReadFile(filepath.Join(dir, configurationFile))
 	fail(err)
 	fail(s.Configure(configuration))
@@ -104,6 +133,7 @@ func child(t testing.TB, dir string, u dhcpdata.Units, configuration string, com
 
 // TestKilled kills the process at random times under load. No acknowledged lease may be lost, and no address may have two holders.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	rounds := 10
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
 		rounds = 1000

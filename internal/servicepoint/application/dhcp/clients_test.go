@@ -28,7 +28,7 @@ func TestReservationEndsLease(t *testing.T) {
 	if l, _ := e.stateOf("10.0.1.0"); l.State != dhcpdata.Free {
 		t.Errorf("the former address is in the state %d", l.State)
 	}
-	if n := e.table.Used(8); n != 0 {
+	if n := e.table.CountUsed(8); n != 0 {
 		t.Errorf("%d leases in the range", n)
 	}
 	if err := e.close(); err != nil {

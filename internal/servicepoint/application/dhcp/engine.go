@@ -16,7 +16,7 @@ import (
 	"portolan/internal/wire/dhcppair"
 )
 
-// engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets.
+// engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets but the outbox.
 type engine struct {
 	log      *slog.Logger
 	clock    *clock
@@ -25,6 +25,8 @@ type engine struct {
 	counters *counters
 	names    *registrar
 	observer *observer
+	// outbox sends the replies to several messages together.
+	outbox outbox
 	// probe reports whether an address answers within a time; tests replace it.
 	probe func(a netip.Addr, seconds uint32) bool
 	// probes limits the concurrent probes.
@@ -383,10 +385,12 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	if d.Reply == dhcpdata.BOOTP {
 		out.Type = 0
 	}
+	out.Options = make([]dhcpmsg.Option, 0, len(d.Options))
 	for _, o := range d.Options {
 		out.Options = append(out.Options, dhcpmsg.Option{Code: o.Code, Value: o.Value})
 	}
-	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[optMaxSize]))
+	buffer := replies.Get().(*[]byte) //nolint:forcetypeassert // the pool contains no other type
+	packet, dropped := out.Append((*buffer)[:0], dhcpmsg.MaxSize(r.facts.Options[optMaxSize]))
 	if len(dropped) > 0 {
 		e.counters.refuse(d.Network, "option-too-long")
 	}

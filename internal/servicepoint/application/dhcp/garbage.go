@@ -11,7 +11,7 @@ const (
 	bytesOfLease = 150
 	maxGarbage   = 32 << 20
 	minCollect   = 20
-	maxCollect   = 100
+	maxCollect   = 200
 )
 
 // collectPercent returns the garbage before a collection, in percent of the memory of leases.

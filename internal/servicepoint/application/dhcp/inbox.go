@@ -10,6 +10,8 @@ type inbox[T any] struct {
 	working          sync.WaitGroup
 	// full is called for each message that is dropped because its queue is full.
 	full func()
+	// outbox sends the replies to several messages together.
+	outbox *outbox
 }
 
 // Sizes of the queues of an inbox in messages.
@@ -19,8 +21,8 @@ const (
 )
 
 // newInbox starts an inbox. It calls handle for one message after the other.
-func newInbox[T any](handle func(T), full func()) *inbox[T] {
-	b := &inbox[T]{urgent: make(chan T, maxUrgent), arrivals: make(chan T, maxArrivals), full: full}
+func newInbox[T any](handle func(T), full func(), out *outbox) *inbox[T] {
+	b := &inbox[T]{urgent: make(chan T, maxUrgent), arrivals: make(chan T, maxArrivals), full: full, outbox: out}
 	b.working.Go(func() { b.work(handle) })
 	return b
 }
@@ -40,25 +42,49 @@ func (b *inbox[T]) put(x T, arrives bool) {
 
 func (b *inbox[T]) work(handle func(T)) {
 	for {
+		var x T
+		ok := true
 		select {
-		case x, ok := <-b.urgent:
-			if !ok {
-				return
-			}
-			handle(x)
-			continue
+		case x, ok = <-b.urgent:
 		default:
-		}
-		select {
-		case x, ok := <-b.urgent:
-			if !ok {
-				return
+			select {
+			case x, ok = <-b.urgent:
+			case x = <-b.arrivals:
 			}
-			handle(x)
-		case x := <-b.arrivals:
+		}
+		if !ok {
+			return
+		}
+		b.outbox.begin()
+		handle(x)
+		for range worked - 1 {
+			if !b.next(handle) {
+				break
+			}
+		}
+		b.outbox.end()
+	}
+}
+
+// next handles a message that waits. It returns false if there is none.
+func (b *inbox[T]) next(handle func(T)) bool {
+	if len(b.urgent) == 0 && len(b.arrivals) == 0 {
+		return false
+	}
+	select {
+	case x, ok := <-b.urgent:
+		if ok {
 			handle(x)
 		}
+		return ok
+	default:
 	}
+	select {
+	case x := <-b.arrivals:
+		handle(x)
+	default:
+	}
+	return true
 }
 
 // close ends the inbox after the message in work. Nobody puts messages any more.

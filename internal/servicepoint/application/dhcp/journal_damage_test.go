@@ -11,6 +11,7 @@ import (
 // TestDamagedRecord checks, for each octet of a record in the middle, that the records around it are read at the start and by the reports,
 // that the damage is reported, and that numbers are not used again.
 func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
 	whole := t.TempDir()
 	j, _, _ := open(t, whole, journalOptions{})
 	write(t, j, numbered(1, 9))
@@ -63,6 +64,7 @@ func TestDamagedRecord(t *testing.T) {
 // TestShrink checks that a journal beyond its limit drops renewals that the manager does not get, then digests, and never an event, and
 // that the rest is read in order.
 func TestShrink(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o := journalOptions{segmentSize: 2000}
 	j, _, _ := open(t, dir, o)

@@ -104,7 +104,7 @@ func (l *link) interfaceName() string { return l.name }
 
 func (l *link) start() {
 	l.started = true
-	l.inbox = newInbox(l.s.receive, l.s.overloaded)
+	l.inbox = newInbox(l.s.receive, l.s.overloaded, &l.s.engine.outbox)
 	l.reading.Go(l.read)
 }
 

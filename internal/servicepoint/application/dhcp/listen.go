@@ -51,7 +51,7 @@ func listen(address string, s *service) (*listener, error) {
 const readRetry = 100 * time.Millisecond
 
 func (l *listener) start() {
-	l.inbox = newInbox(l.s.receive, l.s.overloaded)
+	l.inbox = newInbox(l.s.receive, l.s.overloaded, &l.s.engine.outbox)
 	l.reading.Go(l.read)
 }
 
@@ -67,9 +67,10 @@ func (l *listener) close() {
 }
 
 func (l *listener) read() {
-	buffer := make([]byte, maxMessage)
+	messages := newMessages(len(ipv4.NewControlMessage(ipv4.FlagDst|ipv4.FlagInterface)), maxMessage)
+	var control ipv4.ControlMessage
 	for {
-		n, control, from, err := l.packets.ReadFrom(buffer)
+		n, err := l.packets.ReadBatch(messages, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -82,19 +83,30 @@ func (l *listener) read() {
 			}
 			continue
 		}
-		in := incoming{packet: slices.Clone(buffer[:n]), listener: l}
-		if a, ok := from.(*net.UDPAddr); ok {
-			in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		for _, m := range messages[:n] {
+			in := incoming{packet: slices.Clone(m.Buffers[0][:m.N]), listener: l}
+			if a, ok := m.Addr.(*net.UDPAddr); ok {
+				in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+			}
+			if control.Parse(m.OOB[:m.NN]) == nil {
+				in.index = control.IfIndex
+				in.to, _ = netip.AddrFromSlice(control.Dst.To4())
+			}
+			if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
+				continue // the link receives it as well
+			}
+			l.inbox.put(in, isNewClient(in.packet))
 		}
-		if control != nil {
-			in.index = control.IfIndex
-			in.to, _ = netip.AddrFromSlice(control.Dst.To4())
-		}
-		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
-			continue // the link receives it as well
-		}
-		l.inbox.put(in, isNewClient(in.packet))
 	}
+}
+
+// newMessages returns the messages to receive a batch into, with control messages of a size.
+func newMessages(control, size int) []ipv4.Message {
+	all := make([]ipv4.Message, batchSize)
+	for i := range all {
+		all[i] = ipv4.Message{Buffers: [][]byte{make([]byte, size)}, OOB: make([]byte, control)}
+	}
+	return all
 }
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -154,11 +166,17 @@ func (s *service) receive(in incoming) {
 		return
 	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
-		if err := s.reply(in, m, d, reply); err != nil {
-			s.engine.counters.refuse(d.Network, "send-failed")
-			s.log.Debug("send reply failed", "error", err)
+		failed := func(err error) { s.sendFailed(d.Network, err) }
+		if err := s.reply(in, m, d, reply, failed); err != nil {
+			failed(err)
 		}
 	}})
+}
+
+// sendFailed counts a reply that could not be sent.
+func (s *service) sendFailed(network int64, err error) {
+	s.engine.counters.refuse(network, "send-failed")
+	s.log.Debug("send reply failed", "error", err)
 }
 
 // badAddresses reports whether giaddr or ciaddr cannot be the address of a relay or client, so that a reply would reach the server itself
@@ -196,21 +214,21 @@ func isBroadcastOf(prefixes []netip.Prefix, a netip.Addr) bool {
 const relaySourcePort = 19
 
 // reply sends a reply to the relay, to the address of the client, or to the link (RFC 2131 section 4.1). A client on the loopback interface
-// receives it at its source port.
-func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, packet []byte) error {
+// receives it at its source port. failed is called if the reply is in a batch and cannot be sent.
+func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, packet []byte, failed func(error)) error {
 	switch {
 	case in.from.Addr().IsLoopback():
-		return s.send(in, in.from, packet)
+		return s.send(in, in.from, packet, failed)
 	case !m.Relay.IsUnspecified():
 		port := uint16(serverPort)
 		if _, ok := dhcpdata.SubOption(m.Options[optRelay], relaySourcePort); ok {
 			port = in.from.Port()
 		}
-		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)
+		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet, failed)
 	case d.Reply == dhcpdata.Nak:
 		return s.sendLink(in, broadcast, nil, d, packet)
 	case !m.Client.IsUnspecified():
-		return s.send(in, netip.AddrPortFrom(m.Client, clientPort), packet)
+		return s.send(in, netip.AddrPortFrom(m.Client, clientPort), packet, failed)
 	case d.Broadcast || len(m.Hardware) != 6 || !d.Address.IsValid():
 		return s.sendLink(in, broadcast, nil, d, packet)
 	}
@@ -218,7 +236,7 @@ func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, p
 }
 
 // send sends a packet by UDP.
-func (s *service) send(in incoming, to netip.AddrPort, packet []byte) error {
+func (s *service) send(in incoming, to netip.AddrPort, packet []byte, failed func(error)) error {
 	l := in.listener
 	if l == nil {
 		s.linkLock.RLock()
@@ -228,8 +246,8 @@ func (s *service) send(in incoming, to netip.AddrPort, packet []byte) error {
 	if l == nil {
 		return net.ErrClosed
 	}
-	_, err := l.conn.WriteToUDPAddrPort(packet, to)
-	return err
+	s.engine.outbox.send(l.packets, packet, nil, net.UDPAddrFromAddrPort(to), failed)
+	return nil
 }
 
 // sendLink sends a packet to a client on the link. Without a link the packet is broadcast by UDP.

@@ -72,8 +72,8 @@ var (
 	usedMetric   = prometheus.NewDesc("portolan_dhcp_range_leases", "Leases of a range.", []string{"range"}, nil)
 	namesMetric  = prometheus.NewDesc("portolan_dhcp_names_total", "Updates of the names of clients in DNS by result.",
 		[]string{"result"}, nil)
-	namesPendingMetric = prometheus.NewDesc("portolan_dhcp_names_pending", "Updates of the names of clients that wait.", nil, nil)
-	pendingMetric      = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records that wait for the disk.", nil, nil)
+	namesPendingMetric = prometheus.NewDesc("portolan_dhcp_names_pending", "Pending updates of the names of clients in DNS.", nil, nil)
+	pendingMetric      = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records not yet stored on the disk.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -74,7 +74,7 @@ func startWithMillion(t *testing.T, dir string, leases int) {
 	var heap runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&heap)
-	if n := s.engine.table.Used(8); n != uint64(leases) {
+	if n := s.engine.table.CountUsed(8); n != uint64(leases) {
 		t.Errorf("%d leases", n)
 	}
 	t.Logf("%d leases: %d MB in the heap, %d MB resident at most, read in %v of CPU", leases, heap.HeapAlloc/1e6, peak/1e6,

@@ -47,7 +47,7 @@ func TestMovedAddresses(t *testing.T) {
 				waitFor(t, func() bool {
 					s.engine.mu.Lock()
 					defer s.engine.mu.Unlock()
-					l, ok := s.engine.table.At(a)
+					l, ok := s.engine.table.Lease(a)
 					return ok && l.State == dhcpdata.Free
 				})
 			}
@@ -57,7 +57,7 @@ func TestMovedAddresses(t *testing.T) {
 				}
 				s, address = start(t, dir, second)
 			} else {
-				deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, second)
+				deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, second)
 			}
 			var got []string
 			for n := range byte(4) {

@@ -18,13 +18,14 @@ import (
 // TestPairNames checks that the server of a pair that holds a lease keeps its names: they change hands with a renewal at the other server,
 // and a server without its partner removes those of the partner.
 func TestPairNames(t *testing.T) {
+	t.Parallel()
 	d := startDNS(t)
 	one, two := newPairMembers(t, 100)
 	for _, m := range []*pairMember{one, two} {
 		sendTo(d.at)(m.service)
 		u := withItems(t, pairUnits(t, m.pair, m.size), dhcpdata.NetworkUnit(7), option("ddns-updates", true),
 			option("ddns-domainname", "lab.example"))
-		deliver(t, func(text []byte) error { return m.TakeContent(bytes.NewReader(text)) }, withZones(t, u))
+		deliver(t, func(text []byte) error { return m.ApplyContent(bytes.NewReader(text)) }, withZones(t, u))
 	}
 	agree(t, one, two)
 	keeps := func(m *pairMember, a string) bool { return m.engine.names.knows(netip.MustParseAddr(a)) }

@@ -202,6 +202,7 @@ func reverseName(a string) string {
 // TestNamesInDNS checks the records of clients at BIND: a lease, a second client with the name, a change of the name, a release, and an
 // outage of the DNS server.
 func TestNamesInDNS(t *testing.T) {
+	t.Parallel()
 	d := startDNS(t)
 	s, address := start(t, t.TempDir(), withZones(t, units(t, namesOptions()...)), sendTo(d.at))
 	first, second := dial(t, address, 1), dial(t, address, 2)
@@ -494,7 +495,7 @@ func TestSecondaryForNames(t *testing.T) {
 	one := dial(t, address, 1)
 	a := one.leaseAs("one")
 	waitFor(t, func() bool { return d.lookUp("one.lab.example.", dns.TypeA) == a })
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) },
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) },
 		withZones(t, units(t, namesOptions()...), func(z *dhcpdata.Zone) { z.KeyName = "other." }))
 	dial(t, address, 2).leaseAs("two")
 	waitFor(t, func() bool {
@@ -510,7 +511,7 @@ func TestNamesWithoutZone(t *testing.T) {
 	a := one.leaseAs("one")
 	waitFor(t, func() bool { return s.engine.names.state().WithoutZone == 1 })
 	send := func(u dhcpdata.Units) {
-		deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
+		deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, u)
 	}
 	send(withZones(t, units(t, namesOptions()...)))
 	waitFor(t, func() bool { return d.lookUp("one.lab.example.", dns.TypeA) == a })

@@ -2,7 +2,6 @@ package dhcp
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -33,7 +32,7 @@ func newLab(t *testing.T) *lab {
 		}
 		t.Skip("network namespaces require root")
 	}
-	l := &lab{t: t, dir: t.TempDir(), server: fmt.Sprintf("dhcps%d", os.Getpid()), client: fmt.Sprintf("dhcpc%d", os.Getpid())}
+	l := &lab{t: t, dir: t.TempDir(), server: namespaceName("dhcps"), client: namespaceName("dhcpc")}
 	if out, err := exec.Command("ip", "netns", "add", l.server).CombinedOutput(); err != nil {
 		t.Skipf("network namespaces are not available: %s", out)
 	}
@@ -109,6 +108,7 @@ func (l *lab) udhcpc(flags ...string) string {
 
 // TestRealClients checks that the clients of ISC, BusyBox and dhcpcd get leases on the link, the same one again, and their options.
 func TestRealClients(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	dns := dhcpdata.Option{Code: 6, Name: "dns-server", Value: dhcpdata.Hex{10, 0, 0, 53},
 		From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 7}}
@@ -140,6 +140,7 @@ func TestRealClients(t *testing.T) {
 
 // TestReservedClient checks that a client with a reservation by hardware address gets one address with any client identifier.
 func TestReservedClient(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.in(l.client, "ip", "link", "set", "c0", "address", "02:00:00:00:00:09")
 	l.serve(units(t))
@@ -155,8 +156,9 @@ func TestReservedClient(t *testing.T) {
 
 // TestRelay checks a client behind a relay that adds option 82.
 func TestRelay(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
-	far := fmt.Sprintf("dhcpf%d", os.Getpid())
+	far := namespaceName("dhcpf")
 	l.run("ip", "netns", "add", far)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", far).Run() })
 	l.run("ip", "link", "add", "r0", "netns", l.client, "type", "veth", "peer", "name", "f0", "netns", far)
@@ -187,8 +189,9 @@ func TestRelay(t *testing.T) {
 
 // TestConflictOnLink checks that an address of a machine that does not answer to pings is not offered, and abandoned.
 func TestConflictOnLink(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
-	other := fmt.Sprintf("dhcpo%d", os.Getpid())
+	other := namespaceName("dhcpo")
 	l.run("ip", "netns", "add", other)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", other).Run() })
 	// The machine is behind a bridge in the client's namespace, on the same link.

@@ -20,6 +20,7 @@ import (
 // TestObservations checks that refused clients and other servers are records for the manager, beside those about leases, and that each is
 // sent once.
 func TestObservations(t *testing.T) {
+	t.Parallel()
 	u := units(t, option("deny-unknown-mac-addresses", true))
 	s, address := start(t, t.TempDir(), u)
 	c := dial(t, address, 1)
@@ -48,7 +49,7 @@ func TestObservations(t *testing.T) {
 			}
 			o.Refused, o.Counts, o.Others = append(o.Refused, one.Refused...), append(o.Counts, one.Counts...), append(o.Others, one.Others...)
 		}
-		s.Kept(last)
+		s.Acknowledge(last)
 		if time.Now().After(deadline) {
 			t.Fatalf("the observations are %+v", o)
 		}

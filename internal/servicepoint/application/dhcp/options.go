@@ -13,10 +13,14 @@ const (
 
 // messageName returns the name of a message type.
 func messageName(kind uint8) string {
-	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
-		dhcpdata.BOOTP: "BOOTP"}
-	if name, ok := names[kind]; ok {
-		return name
+	if kind == dhcpdata.BOOTP {
+		kind = 0
+	}
+	if int(kind) < len(messageNames) {
+		return messageNames[kind]
 	}
 	return "OTHER"
 }
+
+// messageNames are the names of messages by their type.
+var messageNames = [...]string{"BOOTP", "DISCOVER", "OFFER", "REQUEST", "DECLINE", "ACK", "NAK", "RELEASE", "INFORM"}

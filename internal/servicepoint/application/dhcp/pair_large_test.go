@@ -19,7 +19,7 @@ func TestPairLargeRange(t *testing.T) {
 		u[dhcpdata.NetworkUnit(7)] = unit(t, dhcpdata.NetworkUnit(7), noPing,
 			dhcpdata.Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("10.0.0.1"), Pair: m.pair.ID},
 			dhcpdata.Pool{ID: 8, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.1.0.0"), Last: netip.MustParseAddr("10.3.255.255")}}})
-		deliver(t, func(text []byte) error { return m.TakeContent(bytes.NewReader(text)) }, u)
+		deliver(t, func(text []byte) error { return m.ApplyContent(bytes.NewReader(text)) }, u)
 	}
 	agree(t, one, two)
 	given := func() (n int) {

@@ -30,9 +30,9 @@ func (e *engine) leasesFor(c *dhcpdata.Content) dhcpdata.Leases {
 	return pairedLeases{e.table, e, c}
 }
 
-// At implements dhcpdata.Leases.
-func (v pairedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
-	l, ok := v.table.At(a)
+// Lease implements dhcpdata.Leases.
+func (v pairedLeases) Lease(a netip.Addr) (dhcpdata.LeaseState, bool) {
+	l, ok := v.table.Lease(a)
 	p := v.e.pairs[v.c.PairOf(a)]
 	if p == nil || ok && l.State == dhcpdata.Offered {
 		return l, ok
@@ -54,18 +54,18 @@ func (v pairedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
 	return dhcpdata.LeaseState{Network: networkAt(v.c, a), Address: a, State: dhcpdata.Leased, Partner: true}, true
 }
 
-// Next implements dhcpdata.Leases. An abandoned address is used again when both servers have agreed.
-func (v pairedLeases) Next(network, pool int64, ranges []dhcpdata.Interval, abandoned bool,
+// NextFree implements dhcpdata.Leases. An abandoned address is used again when both servers have agreed.
+func (v pairedLeases) NextFree(network, pool int64, ranges []dhcpdata.Interval, abandoned bool,
 	usable func(netip.Addr) bool) (netip.Addr, bool) {
 	p := v.e.pairOf(network)
 	if p == nil {
-		return v.table.Next(network, pool, ranges, abandoned, usable)
+		return v.table.NextFree(network, pool, ranges, abandoned, usable)
 	}
 	if abandoned {
 		return netip.Addr{}, false
 	}
 	now := v.e.clock.now()
-	return v.table.Next(network, pool, ranges, false, func(a netip.Addr) bool {
+	return v.table.NextFree(network, pool, ranges, false, func(a netip.Addr) bool {
 		r := p.Record(a)
 		return usable(a) && (!r.IsHeld() && p.machine.May(r, "", now) || p.machine.CanReclaim(r, now))
 	})

@@ -50,7 +50,7 @@ const (
 func newPairLab(t *testing.T) *pairLab {
 	t.Helper()
 	l := newLab(t)
-	p := &pairLab{lab: l, t: t, other: fmt.Sprintf("dhcpt%d", os.Getpid()), dirs: [2]string{t.TempDir(), t.TempDir()}}
+	p := &pairLab{lab: l, t: t, other: namespaceName("dhcpt"), dirs: [2]string{t.TempDir(), t.TempDir()}}
 	l.run("ip", "netns", "add", p.other)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", p.other).Run() })
 	l.run("ip", "link", "add", "s0", "netns", p.other, "type", "veth", "peer", "name", "c1", "netns", l.client)
@@ -394,6 +394,7 @@ func (p *pairLab) stored(i int, at int64) map[string]string {
 // TestPairOfProcesses runs a pair of processes under load, cuts their link, and kills each of them. No address has two holders, clients are
 // served all the time, and in the end both have the same leases.
 func TestPairOfProcesses(t *testing.T) {
+	t.Parallel()
 	p := newPairLab(t)
 	p.start(0)
 	p.start(1)

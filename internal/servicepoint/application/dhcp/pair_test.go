@@ -96,7 +96,7 @@ func (m *pairMember) start() {
 
 func (m *pairMember) deliver() {
 	m.t.Helper()
-	deliver(m.t, func(text []byte) error { return m.TakeContent(bytes.NewReader(text)) }, pairUnits(m.t, m.pair, m.size))
+	deliver(m.t, func(text []byte) error { return m.ApplyContent(bytes.NewReader(text)) }, pairUnits(m.t, m.pair, m.size))
 }
 
 func (m *pairMember) state() string {

@@ -113,10 +113,12 @@ func (e *engine) commitGroup(group []commit) {
 		}
 	}
 	e.mu.Unlock()
+	e.outbox.begin()
 	for _, c := range group {
 		e.names.applyLeases(c.named)
 		c.done()
 	}
+	e.outbox.end()
 }
 
 // commitRest stores the commits that are left when the engine stops, and the digests.

@@ -153,7 +153,7 @@ func identifies(id string) func(*dhcpdata.Facts) {
 func (e *engine) stateOf(address string) (l dhcpdata.LeaseState, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.table.At(netip.MustParseAddr(address))
+	return e.table.Lease(netip.MustParseAddr(address))
 }
 
 // TestACKBeforeSync checks that a repeated REQUEST gets no ACK before its lease is on the disk, none if the write fails, and that the
@@ -363,6 +363,7 @@ func TestDigestOrder(t *testing.T) {
 
 // TestRetriedOrder checks that an order of an operator that could not be written is performed when the disk accepts writes again.
 func TestRetriedOrder(t *testing.T) {
+	t.Parallel()
 	d := &disk{}
 	e := engineOn(t, d, units(t, noPing), nil)
 	a := newAsker(t, e)

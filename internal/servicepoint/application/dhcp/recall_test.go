@@ -64,10 +64,10 @@ func TestLostLeases(t *testing.T) {
 	id := lostList(t, s)
 	silent(t, s, dial(t, address, 2))
 	now := s.engine.clock.now()
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) },
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) },
 		managed(t, 6, id-1, restore(101, "10.0.100.0", 7, now-100, now+1000)))
 	silent(t, s, dial(t, address, 3))
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) },
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) },
 		managed(t, 7, id, restore(101, "10.0.100.0", 7, now-100, now+1000)))
 	if got := dial(t, address, 7).lease(); got != "10.0.100.0" {
 		t.Errorf("the holder of the restored lease gets %q", got)
@@ -84,6 +84,7 @@ func TestLostLeases(t *testing.T) {
 
 // TestLeasesAreNotRestored checks that a server whose leases the manager does not restore serves after a minute, and probes addresses.
 func TestLeasesAreNotRestored(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), managed(t, 5, 0))
 	silent(t, s, dial(t, address, 1))
 	s.engine.mu.Lock()
@@ -120,7 +121,7 @@ func TestDamagedJournalIsCompleted(t *testing.T) {
 	if m := dial(t, address, 1).renew(a); m == nil || m.MessageType() != dhcpv4.MessageTypeAck {
 		t.Errorf("the renewal of a known lease: %v", m)
 	}
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, managed(t, 6, id))
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, managed(t, 6, id))
 	if got := dial(t, address, 2).lease(); got == "" || got == a {
 		t.Errorf("a new client gets %q", got)
 	}

@@ -29,7 +29,7 @@ func TestReservedLeasesOfRange(t *testing.T) {
 			t.Errorf("the lease of %s has the range %d", l.address, l.pool)
 		}
 	}
-	if used := s.engine.table.Used(8); used != 1 {
+	if used := s.engine.table.CountUsed(8); used != 1 {
 		t.Errorf("%d leases fill the range", used)
 	}
 }

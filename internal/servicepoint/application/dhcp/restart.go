@@ -159,7 +159,7 @@ func (e *engine) probesSuspects(d *dhcpdata.Decision) {
 	if d.Action != dhcpdata.ActOffer || d.Probe || e.clock.now() >= e.suspectUntil {
 		return
 	}
-	if l, ok := e.table.At(d.Address); !ok || l.State == dhcpdata.Free {
+	if l, ok := e.table.Lease(d.Address); !ok || l.State == dhcpdata.Free {
 		d.Probe = true
 	}
 }

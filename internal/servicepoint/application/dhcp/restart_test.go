@@ -94,7 +94,7 @@ func TestDamagedLeases(t *testing.T) {
 			t.Errorf("round %d: %v %v", round, s.damaged, s.Health())
 		}
 		s.engine.mu.Lock()
-		n := s.engine.table.Used(8)
+		n := s.engine.table.CountUsed(8)
 		s.engine.mu.Unlock()
 		if n != 8+uint64(round) {
 			t.Errorf("round %d: %d leases", round, n)

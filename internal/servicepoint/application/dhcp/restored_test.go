@@ -35,7 +35,7 @@ func TestRestoredLeases(t *testing.T) {
 	content := units(t, noPing, restore(101, "10.0.100.1", 7, now-100, now+1000), restore(102, got, 8, now-100, now+1000),
 		restore(103, "10.0.100.3", 3, now-100, now-1), abandoned, restore(105, "10.0.0.20", 9, now-100, now+1000))
 	for range 2 {
-		deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, content)
+		deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, content)
 	}
 	if err := s.engine.flush(); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestRestoredLeases(t *testing.T) {
 	state := func(a string) dhcpdata.LeaseState {
 		s.engine.mu.Lock()
 		defer s.engine.mu.Unlock()
-		l, _ := s.engine.table.At(netip.MustParseAddr(a))
+		l, _ := s.engine.table.Lease(netip.MustParseAddr(a))
 		return l
 	}
 	if l := state("10.0.100.1"); l.State != dhcpdata.Leased || l.Expires != now+1000 || string(l.Hardware) != "\x02\x00\x00\x00\x00\x07" {
@@ -118,7 +118,7 @@ func TestRestoredLeasesOfPair(t *testing.T) {
 			t.Fatal(err)
 		}
 		u[id] = x
-		deliver(t, func(text []byte) error { return m.TakeContent(bytes.NewReader(text)) }, u)
+		deliver(t, func(text []byte) error { return m.ApplyContent(bytes.NewReader(text)) }, u)
 	}
 	agree(t, one, two)
 	for _, m := range []*pairMember{one, two} {

@@ -242,8 +242,8 @@ func (s *service) Content() string {
 	return s.engine.revision()
 }
 
-// TakeContent implements application.ContentServer.
-func (s *service) TakeContent(streams io.Reader) error {
+// ApplyContent implements application.ContentServer.
+func (s *service) ApplyContent(streams io.Reader) error {
 	if s.engine == nil {
 		return s.failed
 	}
@@ -265,8 +265,8 @@ func (s *service) Records(ctx context.Context) []application.Record {
 	return s.reports.next(ctx)
 }
 
-// Kept implements application.RecordSource.
-func (s *service) Kept(number int64) {
+// Acknowledge implements application.RecordSource.
+func (s *service) Acknowledge(number int64) {
 	if s.engine == nil {
 		return
 	}

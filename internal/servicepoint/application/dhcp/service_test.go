@@ -79,7 +79,7 @@ func start(t testing.TB, dir string, u dhcpdata.Units, prepare ...func(*service)
 		one(s)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, u)
 	address := freeport.Reserve(t).String()
 	if err := s.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[%q]}`, address))); err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func message(t *testing.T, c *client, kind dhcpv4.MessageType, change ...dhcpv4.
 func stateOf(s *service, a string) dhcpdata.State {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
-	l, ok := s.engine.table.At(netip.MustParseAddr(a))
+	l, ok := s.engine.table.Lease(netip.MustParseAddr(a))
 	if !ok {
 		return 99
 	}
@@ -259,7 +259,7 @@ func collected(t *testing.T, s *service, enough func([]dhcplease.Record) bool) (
 			}
 			all = append(all, r)
 		}
-		s.Kept(records[len(records)-1].Number)
+		s.Acknowledge(records[len(records)-1].Number)
 	}
 	return all
 }
@@ -278,7 +278,7 @@ func TestReports(t *testing.T) {
 	s.engine.writeDigests()
 	order := dhcpdata.Order{ID: 77, Address: netip.MustParseAddr(a), Action: dhcpdata.EndLease}
 	idle := dhcpdata.Order{ID: 78, Address: netip.MustParseAddr("10.0.9.9"), Action: dhcpdata.EndLease}
-	take := func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }
+	take := func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }
 	deliver(t, take, units(t, append(base, order, idle)...))
 	all := collected(t, s, func(all []dhcplease.Record) bool { return len(all) >= 5 })
 	var kinds []string
@@ -353,6 +353,7 @@ func TestProbe(t *testing.T) {
 
 // TestFullJournal checks that no client gets an ACK while the disk is full, that no lease is lost, and that service resumes.
 func TestFullJournal(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), units(t, noPing, option("dhcp-cache-threshold", 0)))
 	c := dial(t, address, 1)
 	a := c.lease()
@@ -397,6 +398,7 @@ func (brokenFile) Truncate(int64) error      { return nil }
 
 // TestExpiry checks that a lease expires, is reported, and that its address goes to the next client only after all others.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	s, address := start(t, t.TempDir(), units(t, noPing, option("default-lease-time", 1), option("min-lease-time", 1)))
 	if a := dial(t, address, 1).lease(); a != "10.0.1.0" {
 		t.Error(a)
@@ -479,12 +481,12 @@ func TestSwapContent(t *testing.T) {
 	c := dial(t, address, 1)
 	a := c.lease()
 	revision := s.Content()
-	if err := s.TakeContent(strings.NewReader("nonsense")); err == nil || s.Content() != revision {
+	if err := s.ApplyContent(strings.NewReader("nonsense")); err == nil || s.Content() != revision {
 		t.Error(err)
 	}
 	u := units(t, noPing)
 	u[dhcpdata.NetworkUnit(7)] = unit(t, dhcpdata.NetworkUnit(7), dhcpdata.Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/16")})
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, u)
 	if m := c.renew(a); m == nil || m.MessageType() != dhcpv4.MessageTypeNak {
 		t.Errorf("%v", m)
 	}
@@ -506,7 +508,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ = start(t, dir, units(t, noPing))
-	if n := s.engine.table.Used(8); n != 21 {
+	if n := s.engine.table.CountUsed(8); n != 21 {
 		t.Errorf("%d leases", n)
 	}
 }

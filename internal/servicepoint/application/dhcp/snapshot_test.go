@@ -44,6 +44,7 @@ func longLease(e *engine, a netip.Addr) {
 // TestSnapshotParts checks that the manager accepts the parts of the list of all leases. In order, the records contain the leases of the
 // server, although leases end meanwhile. The list is written once, also after a checkpoint and a restart.
 func TestSnapshotParts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	e := snapshotEngine(t, dir)
 	e.endRecall() // the server has reported its leases before

@@ -35,7 +35,7 @@ func TestSwapUnderLoad(t *testing.T) {
 	}
 	s := newService(t.TempDir(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.Close() })
-	take := func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }
+	take := func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }
 	deliver(t, take, u)
 	stop, ended := make(chan struct{}), make(chan []time.Duration)
 	go func() {

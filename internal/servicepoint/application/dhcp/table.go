@@ -73,12 +73,15 @@ func (t *table) lease(a netip.Addr) *lease {
 	if id == 0 {
 		return nil
 	}
-	both := &struct {
-		lease
-		holder
-	}{}
+	both := &leaseAndHolder{}
 	t.unpack(id, &both.lease, &both.holder)
 	return &both.lease
+}
+
+// leaseAndHolder are a lease and its holder, which are allocated together.
+type leaseAndHolder struct {
+	lease
+	holder
 }
 
 // unpack sets a lease and its holder to those of a slot.
@@ -246,11 +249,13 @@ func (t *table) eachOf(client string, fn func(l *lease)) {
 
 // eachIn calls fn for the leases with the hash of a key.
 func (t *table) eachIn(index *index, key string, fn func(l *lease)) {
-	var l lease
-	var h holder
+	var one *leaseAndHolder // most new clients have none
 	index.each(t.slots.hashes.ofText(key), func(id slotID) bool {
-		t.unpack(id, &l, &h)
-		fn(&l)
+		if one == nil {
+			one = &leaseAndHolder{}
+		}
+		t.unpack(id, &one.lease, &one.holder)
+		fn(&one.lease)
 		return true
 	})
 }
@@ -258,8 +263,8 @@ func (t *table) eachIn(index *index, key string, fn func(l *lease)) {
 // known reports whether an address was leased or is offered.
 func (t *table) known(a netip.Addr) bool { return t.offers.addresses[a] != nil || t.slots.find(a) != 0 }
 
-// At implements dhcpdata.Leases.
-func (t *table) At(a netip.Addr) (dhcpdata.LeaseState, bool) { return t.view(a, t.lease(a)) }
+// Lease implements dhcpdata.Leases.
+func (t *table) Lease(a netip.Addr) (dhcpdata.LeaseState, bool) { return t.view(a, t.lease(a)) }
 
 // view returns the state of an address: an offer counts if the address is not leased. l may be nil.
 func (t *table) view(a netip.Addr, l *lease) (state dhcpdata.LeaseState, ok bool) {
@@ -275,8 +280,8 @@ func (t *table) view(a netip.Addr, l *lease) (state dhcpdata.LeaseState, ok bool
 	return state, ok
 }
 
-// Of implements dhcpdata.Leases. A lease comes before an offer, and an offer before a former lease.
-func (t *table) Of(network int64, client string) (found dhcpdata.LeaseState, ok bool) {
+// ClientLease implements dhcpdata.Leases. A lease comes before an offer, and an offer before a former lease.
+func (t *table) ClientLease(network int64, client string) (found dhcpdata.LeaseState, ok bool) {
 	consider := func(a netip.Addr, l *lease) {
 		state, known := t.view(a, l)
 		if !known || state.Network != network || state.Client != client {
@@ -306,8 +311,8 @@ func rank(s dhcpdata.State) int {
 	return 0
 }
 
-// OfHardware implements dhcpdata.Leases.
-func (t *table) OfHardware(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
+// HardwareLeases implements dhcpdata.Leases.
+func (t *table) HardwareLeases(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
 	t.eachIn(&t.slots.hardware, string(hardware), func(l *lease) {
 		if l.network == network && l.holder.hardware == string(hardware) {
 			all = append(all, l.view(t.now()))
@@ -316,8 +321,8 @@ func (t *table) OfHardware(network int64, hardware []byte) (all []dhcpdata.Lease
 	return all
 }
 
-// Elsewhere implements dhcpdata.Leases.
-func (t *table) Elsewhere(network int64, client string) (all []dhcpdata.LeaseState) {
+// OtherLeases implements dhcpdata.Leases.
+func (t *table) OtherLeases(network int64, client string) (all []dhcpdata.LeaseState) {
 	t.eachOf(client, func(l *lease) {
 		if l.network != network {
 			all = append(all, l.view(t.now()))
@@ -326,8 +331,8 @@ func (t *table) Elsewhere(network int64, client string) (all []dhcpdata.LeaseSta
 	return all
 }
 
-// Used implements dhcpdata.Leases.
-func (t *table) Used(pool int64) uint64 { return t.pool(pool).used }
+// CountUsed implements dhcpdata.Leases.
+func (t *table) CountUsed(pool int64) uint64 { return t.pool(pool).used }
 
 // Members implements dhcpdata.Leases.
 func (t *table) Members(class int64, without string) int {
@@ -340,8 +345,8 @@ func (t *table) Members(class int64, without string) int {
 	return n
 }
 
-// Next implements dhcpdata.Leases: first the addresses that were never leased, then those that have been free for longest.
-func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
+// NextFree implements dhcpdata.Leases: first the addresses that were never leased, then those that have been free for longest.
+func (t *table) NextFree(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	p := t.pool(pool)
 	if p.exhausted {
 		return netip.Addr{}, false

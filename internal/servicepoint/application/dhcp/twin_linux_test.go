@@ -87,7 +87,7 @@ func (w *twins) run(command ...string) {
 // newSide creates the namespaces of a server and of its relays. The relays have all addresses of the networks.
 func (w *twins) newSide(name string) *side {
 	w.t.Helper()
-	s := &side{name: name, server: fmt.Sprintf("dhcptw-%s-s%d", name, os.Getpid()), relay: fmt.Sprintf("dhcptw-%s-r%d", name, os.Getpid()),
+	s := &side{name: name, server: namespaceName("dhcptw-" + name + "-s"), relay: namespaceName("dhcptw-" + name + "-r"),
 		packets: make(chan []byte, 1000)}
 	for _, ns := range []string{s.server, s.relay} {
 		if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
@@ -147,26 +147,37 @@ func (w *twins) listen(network, address string) *net.UDPConn {
 	return conn.(*net.UDPConn)
 }
 
-// lateAnswer is the time for an answer after that to the message that follows.
-const lateAnswer = 150 * time.Millisecond
+// lateAnswer is the time for an answer after that to the message that follows. veryLate is that for an answer whose absence would be a
+// fault, on a busy machine.
+const (
+	lateAnswer = 150 * time.Millisecond
+	veryLate   = 20 * time.Second
+)
 
 // awaitLate waits for the answer of a server if only the other one has answered. The message that follows comes from a client with a lease,
-// so a busy server may answer it first. id returns the transaction of a packet.
-func (w *twins) awaitLate(got *[2][]byte, id func(packet []byte) uint32) {
+// so a busy server may answer it first. id returns the transaction of a packet, and explained reports whether the answers so far are not a
+// fault.
+func (w *twins) awaitLate(got *[2][]byte, id func(packet []byte) uint32, explained func() bool) {
 	for i, one := range []*side{w.ours, w.kea} {
 		if got[i] != nil || got[1-i] == nil {
 			continue
 		}
-		for until := time.After(lateAnswer); got[i] == nil; {
-			select {
-			case packet := <-one.packets:
-				if id(packet) == w.transaction {
-					got[i] = packet
-				}
-				continue
-			case <-until:
+		if got[i] = w.await(one, lateAnswer, id); got[i] == nil && !explained() {
+			got[i] = w.await(one, veryLate, id)
+		}
+	}
+}
+
+// await waits for the answer of a server; it returns nil if there is none.
+func (w *twins) await(one *side, limit time.Duration, id func(packet []byte) uint32) []byte {
+	for until := time.After(limit); ; {
+		select {
+		case packet := <-one.packets:
+			if id(packet) == w.transaction {
+				return packet
 			}
-			break
+		case <-until:
+			return nil
 		}
 	}
 }

@@ -41,7 +41,7 @@ func manyAddresses(t testing.TB) dhcpdata.Units {
 	return u
 }
 
-// TestServe6 is not a test: TestClients6 and BenchmarkKea6 run it as a server in a network of its own. It ends with its input.
+// TestServe6 is not a test: TestClients6 and TestKeaRatio6 run it as a server in a network of its own. It ends with its input.
 func TestServe6(t *testing.T) {
 	dir := os.Getenv(serveFolder)
 	if dir == "" {
@@ -51,7 +51,7 @@ func TestServe6(t *testing.T) {
 	if s.failed != nil {
 		t.Fatal(s.failed)
 	}
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, manyAddresses(t))
+	deliver(t, func(text []byte) error { return s.ApplyContent(bytes.NewReader(text)) }, manyAddresses(t))
 	if err := s.Configure(json.RawMessage(`{"listen":["127.0.0.1:6767"],"listen6":["[::]:547"]}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +85,7 @@ func run6(t testing.TB, args ...string) string {
 
 // TestClients6 lets dhclient and dhcpcd lease addresses and prefixes of a server on another machine: two network namespaces with a link.
 func TestClients6(t *testing.T) {
+	t.Parallel()
 	dhclient, dhcpcd := peers.Program(t, "dhclient"), peers.Program(t, "dhcpcd")
 	ip, server, client := link6(t)
 	stop := serve6(t, ip, server)
@@ -132,8 +133,7 @@ func link6(t testing.TB) (ip, server, client string) {
 		t.Skip("network namespaces require root")
 	}
 	ip = peers.Program(t, "ip")
-	ns := func(name string) string { return fmt.Sprintf("h6-%s-%d", name, os.Getpid()) }
-	server, client = ns("s"), ns("c")
+	server, client = namespaceName("h6-s"), namespaceName("h6-c")
 	if out, err := exec.CommandContext(t.Context(), ip, "netns", "add", server).CombinedOutput(); err != nil { //nolint:gosec // as above
 		t.Skipf("no network namespaces: %s", out)
 	}

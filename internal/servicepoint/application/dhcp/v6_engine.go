@@ -114,7 +114,7 @@ func (e *engine) offer6(r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) 
 		return busy
 	}
 	o := offer{network: c.Network, pool: c.Pool, client: c.Client, hardware: append([]byte(nil), d.Hardware...), relay: relayOf6(r)}
-	if l, ok := e.table.At(c.Address); ok && l.State == dhcpdata.Leased { // the client asks again about an address that it has
+	if l, ok := e.table.Lease(c.Address); ok && l.State == dhcpdata.Leased { // the client asks again about an address that it has
 		return ""
 	}
 	if !e.table.offer(o, c.Address) {

@@ -63,7 +63,7 @@ type incoming6 struct {
 }
 
 func (l *listener6) start() {
-	l.inbox = newInbox(l.receive, l.s.overloaded)
+	l.inbox = newInbox(l.receive, l.s.overloaded, &l.s.engine.outbox)
 	l.reading.Go(l.read)
 }
 
@@ -76,19 +76,25 @@ func (l *listener6) close() {
 }
 
 func (l *listener6) read() {
-	buffer := make([]byte, maxMessage6)
+	messages := newMessages(len(ipv6.NewControlMessage(ipv6.FlagDst|ipv6.FlagInterface)), maxMessage6)
+	var control ipv6.ControlMessage
 	for {
-		n, control, from, err := l.packets.ReadFrom(buffer)
+		n, err := l.packets.ReadBatch(messages, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		a, ok := from.(*net.UDPAddr)
-		if err != nil || !ok || control == nil { // such as an ICMP error for an earlier reply
+		if err != nil { // such as an ICMP error for an earlier reply
 			continue
 		}
-		to, _ := netip.AddrFromSlice(control.Dst)
-		m, err := dhcpmsg.Parse6(slices.Clone(buffer[:n]))
-		l.inbox.put(incoming6{m, err, a, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
+		for _, one := range messages[:n] {
+			from, ok := one.Addr.(*net.UDPAddr)
+			if !ok || control.Parse(one.OOB[:one.NN]) != nil {
+				continue
+			}
+			to, _ := netip.AddrFromSlice(control.Dst)
+			m, err := dhcpmsg.Parse6(slices.Clone(one.Buffers[0][:one.N]))
+			l.inbox.put(incoming6{m, err, from, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
+		}
 	}
 }
 
@@ -134,10 +140,7 @@ func (l *listener6) receive(in incoming6) {
 		reply.Port = from.Port
 	}
 	request.reply = func(packet []byte) {
-		if _, err := l.packets.WriteTo(packet, control, reply); err != nil {
-			s.engine.counters.refuse(0, "send-failed")
-			s.log.Debug("send reply failed", "error", err)
-		}
+		s.engine.outbox.send(l.packets, packet, control.Marshal(), reply, func(err error) { s.sendFailed(0, err) })
 	}
 	s.engine.handle6(request)
 }

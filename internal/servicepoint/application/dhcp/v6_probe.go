@@ -50,7 +50,7 @@ func (e *engine) probing6(r *request6, d *dhcpdata.Decision6) (all []netip.Addr,
 		if c.Action != dhcpdata.ActOffer || c.PrefixLength > 0 || e.probes6.silent[c.Address] > now {
 			continue
 		}
-		if l, ok := e.table.At(c.Address); ok && l.State == dhcpdata.Leased {
+		if l, ok := e.table.Lease(c.Address); ok && l.State == dhcpdata.Leased {
 			continue
 		}
 		if e.probes6.active[c.Address] {

@@ -181,7 +181,7 @@ func TestTargetsRaiseEvents(t *testing.T) {
 			t.Fatalf("number %d behind %d is %+v %v, want %s", all[0].Number, last, e, err, want)
 		}
 		last = all[0].Number
-		p.Kept(last)
+		p.Acknowledge(last)
 	}
 	for p.statusOf(answers) != ok {
 		time.Sleep(time.Millisecond) // polling interval

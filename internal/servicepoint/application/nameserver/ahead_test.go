@@ -76,7 +76,7 @@ func TestSignedAhead(t *testing.T) {
 		}
 		unchanged("a transfer")
 		whole, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, now)
-		if err := a.TakeContent(bytes.NewReader(whole)); err != nil {
+		if err := a.ApplyContent(bytes.NewReader(whole)); err != nil {
 			t.Fatal(err)
 		}
 		a.awaitSigned(t)
@@ -116,7 +116,7 @@ func TestSignaturesAreForgotten(t *testing.T) {
 	a.awaitSigned(t)
 	before := a.transferAll(t)
 	text, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, g.signedBy(t, dns.ECDSAP256SHA256, false))
-	if err := a.TakeContent(bytes.NewReader(text)); err != nil {
+	if err := a.ApplyContent(bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitSigned(t)

@@ -128,8 +128,8 @@ func (b *bind) Content() string {
 	return b.content
 }
 
-// TakeContent applies content streams. If BIND cannot be updated immediately, watch retries.
-func (b *bind) TakeContent(in io.Reader) error {
+// ApplyContent applies content streams. If BIND cannot be updated immediately, watch retries.
+func (b *bind) ApplyContent(in io.Reader) error {
 	if err := b.zones.applyContent(in); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (d *driven) answers(name string, kind uint16, want string) {
 
 func (d *driven) take(stream []byte) {
 	d.t.Helper()
-	if err := d.TakeContent(bytes.NewReader(stream)); err != nil {
+	if err := d.ApplyContent(bytes.NewReader(stream)); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -167,7 +167,7 @@ func TestDrivingBIND(t *testing.T) {
 	other := given{name: "quay.example.", records: strings.Replace(harbour, "hostmaster 7 ", "hostmaster 1 ", 1), view: 1}
 	stream, _ = content(t, views, last, other)
 	taken := make(chan error, 1)
-	go func() { taken <- d.TakeContent(bytes.NewReader(stream)) }() // it waits for BIND
+	go func() { taken <- d.ApplyContent(bytes.NewReader(stream)) }() // it waits for BIND
 	d.begin()
 	d.becomes("")
 	if err := <-taken; err != nil {

@@ -84,7 +84,7 @@ const (
 // provides returns the capabilities of an engine. BIND also resolves names, but accepts no dynamic updates for a manager.
 func provides(engine string) []checkin.Capability {
 	if engine == "" {
-		return []checkin.Capability{checkin.AnswersZones, checkin.TakesUpdates}
+		return []checkin.Capability{checkin.AnswersZones, checkin.AcceptsUpdates}
 	}
 	return []checkin.Capability{checkin.AnswersZones, checkin.ResolvesNames}
 }
@@ -357,8 +357,8 @@ func (a *nameServer) sourceAddress(target netip.Addr) netip.Addr {
 // Content returns the revision of the content in use; empty if there is none.
 func (a *nameServer) Content() string { return a.served.Load().revision }
 
-// TakeContent applies content streams.
-func (a *nameServer) TakeContent(in io.Reader) error {
+// ApplyContent applies content streams.
+func (a *nameServer) ApplyContent(in io.Reader) error {
 	before := a.served.Load().serials()
 	if err := a.applyContent(in); err != nil {
 		return err

@@ -120,7 +120,7 @@ func start(t testing.TB, views []zonedata.View, zones ...given) *nameServer {
 	a := newNameServer(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = a.Close() })
 	text, revision := content(t, views, zones...)
-	if err := a.TakeContent(bytes.NewReader(text)); err != nil {
+	if err := a.ApplyContent(bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	if a.Content() != revision {
@@ -402,18 +402,18 @@ func TestChanges(t *testing.T) {
 		whole, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
 		out := delta(t, a, before, after, to)
 		for _, cut := range []int{0, 1, random.IntN(len(out)), len(out) - 1} { // truncated at several places
-			if err := a.TakeContent(bytes.NewReader(out[:cut])); err == nil || a.Content() != s.revision {
+			if err := a.ApplyContent(bytes.NewReader(out[:cut])); err == nil || a.Content() != s.revision {
 				t.Fatalf("%d of %d bytes: %v", cut, len(out), err)
 			}
 		}
-		if err := a.TakeContent(bytes.NewReader(out)); err != nil {
+		if err := a.ApplyContent(bytes.NewReader(out)); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.TakeContent(bytes.NewReader(out)); err == nil {
+		if err := a.ApplyContent(bytes.NewReader(out)); err == nil {
 			t.Fatal("a change was taken twice")
 		}
 		anew := newNameServer(slog.New(slog.DiscardHandler))
-		if err := anew.TakeContent(bytes.NewReader(whole)); err != nil {
+		if err := anew.ApplyContent(bytes.NewReader(whole)); err != nil {
 			t.Fatal(err)
 		}
 		one, other := a.served.Load().zones["0"], anew.served.Load().zones["0"]
@@ -451,14 +451,14 @@ func TestStreams(t *testing.T) {
 	streams := append(whole, delta(t, other, zone(2), zone(3), to)...)
 	twice := append(slices.Clone(streams), streams[len(whole):]...)
 	for _, wrong := range [][]byte{append(slices.Clone(streams), "x"...), streams[:len(streams)-1], twice} {
-		if err := a.TakeContent(bytes.NewReader(wrong)); err == nil || a.Content() != before {
+		if err := a.ApplyContent(bytes.NewReader(wrong)); err == nil || a.Content() != before {
 			t.Fatalf("%d bytes: %v, and %s is served", len(wrong), err, a.Content())
 		}
 		if got := words(a.question(t, "ns.harbour.example.", dns.TypeA)); !strings.Contains(got, "192.0.2.1") {
 			t.Fatal(got)
 		}
 	}
-	if err := a.TakeContent(bytes.NewReader(streams)); err != nil || a.Content() != to {
+	if err := a.ApplyContent(bytes.NewReader(streams)); err != nil || a.Content() != to {
 		t.Fatalf("%v, and %s is served, not %s", err, a.Content(), to)
 	}
 	if got := words(a.question(t, "ns.harbour.example.", dns.TypeA)); !strings.Contains(got, "192.0.2.3") {
@@ -501,7 +501,7 @@ func FuzzContent(f *testing.F) {
 	a := start(f, nil, given{name: "quay.example.", records: "@ 60 SOA ns h 1 1 1 1 60"})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		before := a.Content()
-		if err := a.TakeContent(bytes.NewReader(in)); err != nil && a.Content() != before {
+		if err := a.ApplyContent(bytes.NewReader(in)); err != nil && a.Content() != before {
 			t.Errorf("%v, and another revision is served", err)
 		}
 	})

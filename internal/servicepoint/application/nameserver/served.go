@@ -202,7 +202,7 @@ func (t *contentReader) Added(r zonedata.Record) error {
 	return nil
 }
 
-func (t *contentReader) Gone(id string) error {
+func (t *contentReader) Deleted(id string) error {
 	t.gone[id] = true
 	return nil
 }

@@ -266,7 +266,7 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 			h.Add(e.Record())
 		}
 		to := zonedata.Revision{Number: int64(round) + 2, Hash: zonedata.Total(a.served.Load().settings, map[string]string{"0": h.String()})}
-		if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {
+		if err := a.ApplyContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {
 			t.Fatal(err)
 		}
 		z := a.served.Load().zones["0"]
@@ -292,7 +292,7 @@ func TestSigningStarts(t *testing.T) {
 	}
 	signed := plain.signedBy(t, dns.ECDSAP256SHA256, false)
 	text, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, signed)
-	if err := a.TakeContent(bytes.NewReader(text)); err != nil {
+	if err := a.ApplyContent(bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	m := a.question(t, "mail.harbour.example.", dns.TypeA, do)
@@ -312,11 +312,11 @@ func TestSigningStarts(t *testing.T) {
 	key.Private = "nothing"
 	broken.signing = &zonedata.Signing{Keys: []zonedata.ZoneKey{key, signed.signing.Keys[1]}, Validity: 1000}
 	text, _ = content(t, []zonedata.View{{ID: 0, Name: "default"}}, broken)
-	if err := a.TakeContent(bytes.NewReader(text)); err == nil || !strings.Contains(err.Error(), "harbour.example.") {
+	if err := a.ApplyContent(bytes.NewReader(text)); err == nil || !strings.Contains(err.Error(), "harbour.example.") {
 		t.Errorf("a key that is none: %v", err)
 	}
 	text, _ = content(t, []zonedata.View{{ID: 0, Name: "default"}}, plain)
-	if err := a.TakeContent(bytes.NewReader(text)); err != nil {
+	if err := a.ApplyContent(bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	if m := a.question(t, "mail.harbour.example.", dns.TypeA, do); len(m.Answer) != 1 {

@@ -122,7 +122,7 @@ func numbered(serial, hosts int) given {
 func move(t *testing.T, a *nameServer, before, after given) {
 	t.Helper()
 	_, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
-	if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to))); err != nil {
+	if err := a.ApplyContent(bytes.NewReader(delta(t, a, before, after, to))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -64,8 +64,8 @@ func (r *resolver) Content() string { return r.content.Load().revision }
 // streamBuffer is the size of the read buffer in bytes.
 const streamBuffer = 128 << 10
 
-// TakeContent applies consecutive content streams.
-func (r *resolver) TakeContent(in io.Reader) error {
+// ApplyContent applies consecutive content streams.
+func (r *resolver) ApplyContent(in io.Reader) error {
 	r.applyLock.Lock()
 	defer r.applyLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
@@ -215,7 +215,7 @@ func (t *contentReader) Added(r zonedata.Record) error {
 	return nil
 }
 
-func (t *contentReader) Gone(id string) error {
+func (t *contentReader) Deleted(id string) error {
 	if err := t.finish(); err != nil {
 		return err
 	}

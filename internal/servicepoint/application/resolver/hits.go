@@ -38,7 +38,7 @@ func registeredMetric[M prometheus.Collector](like M) M {
 
 // packedAnswers counts the answers that CoreDNS was not asked for. They are in the metrics of CoreDNS as well.
 var packedAnswers = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_packed_answers_total",
-	Help: "Queries over UDP that were answered with a packed answer from the cache, by server."}, []string{"server"})
+	Help: "UDP queries answered with a packed answer from the cache, by server."}, []string{"server"})
 
 // hitCounters count the answers of a front like CoreDNS counts its own.
 type hitCounters struct {

@@ -67,7 +67,7 @@ type deployment struct {
 // give sends a resolver the changes of the deployment.
 func (d *deployment) give(t *testing.T, app *resolver) {
 	t.Helper()
-	if err := app.TakeContent(d.stream(t)); err != nil {
+	if err := app.ApplyContent(d.stream(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -280,14 +280,14 @@ func TestForwardingRoles(t *testing.T) {
 	d.settings.Views = nil
 	stream := d.stream(t).Bytes()
 	for cut := range len(stream) {
-		if app.TakeContent(bytes.NewReader(stream[:cut])) == nil {
+		if app.ApplyContent(bytes.NewReader(stream[:cut])) == nil {
 			t.Fatalf("a stream that is cut after %d of %d bytes is taken", cut, len(stream))
 		}
 	}
 	for _, at := range []int{len(stream) / 2, len(stream) - 10} {
 		other := slices.Clone(stream)
 		other[at] ^= 1
-		if app.TakeContent(bytes.NewReader(other)) == nil {
+		if app.ApplyContent(bytes.NewReader(other)) == nil {
 			t.Errorf("a stream with another byte %d is taken", at)
 		}
 	}
@@ -295,7 +295,7 @@ func TestForwardingRoles(t *testing.T) {
 		t.Error("something has changed")
 	}
 	check("as before", "a.corp.", "NOERROR 192.0.2.3")
-	if err := app.TakeContent(bytes.NewReader(stream)); err != nil {
+	if err := app.ApplyContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
 	check("without an explanation", "a.test.", "NOERROR 192.0.2.1")
@@ -303,7 +303,7 @@ func TestForwardingRoles(t *testing.T) {
 	if err := zonedata.WriteEmpty(&nothing); err != nil {
 		t.Fatal(err)
 	}
-	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.EmptyRevision() {
+	if err := app.ApplyContent(&nothing); err != nil || app.Content() != zonedata.EmptyRevision() {
 		t.Error(err)
 	}
 }
@@ -392,7 +392,7 @@ func TestUnusableContent(t *testing.T) {
 	d.zones["block"] = policyZoneOf("block.rpz.", "other.test CNAME .")
 	d.settings.Views[0].Recursion = &zonedata.Recursion{Zones: []zonedata.Forwarded{{Name: "not a name.",
 		To: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:9")}}}}
-	if err := app.TakeContent(d.stream(t)); err == nil {
+	if err := app.ApplyContent(d.stream(t)); err == nil {
 		t.Error("what cannot be started is taken")
 	}
 	if got := asked(t, "udp", at, "bad.test.", dns.TypeA); app.Content() != now || got != "NXDOMAIN EDE15" {

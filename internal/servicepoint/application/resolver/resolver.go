@@ -39,7 +39,7 @@ func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
 		Sample: Configuration{}, Default: defaultFor,
 		Provides: func(string) []checkin.Capability {
-			return []checkin.Capability{checkin.ResolvesNames, checkin.ForwardsAlike}
+			return []checkin.Capability{checkin.ResolvesNames, checkin.SharesForwarders}
 		},
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {

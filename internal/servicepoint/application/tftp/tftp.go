@@ -225,8 +225,8 @@ func (s *server) Configure(text json.RawMessage) error {
 // Content returns the revision of the files; empty if there are none.
 func (s *server) Content() string { return s.tree.Load().revision }
 
-// TakeContent applies content streams. Transfers under way end with the files that they began with.
-func (s *server) TakeContent(in io.Reader) error {
+// ApplyContent applies content streams. Transfers under way end with the files that they began with.
+func (s *server) ApplyContent(in io.Reader) error {
 	s.contentLock.Lock()
 	defer s.contentLock.Unlock()
 	before := s.tree.Load()

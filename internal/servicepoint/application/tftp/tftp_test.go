@@ -80,7 +80,7 @@ func start(t testing.TB, files map[string]string, more string) (s *server, at, w
 	text := fmt.Sprintf(`{"listen":[{"address":%q,"port":%d}],"http":[{"address":%q,"port":%d}]%s}`, at.Addr(), at.Port(), web.Addr(),
 		web.Port(), more)
 	data, _ := stream(t, "", 1, files)
-	if err := s.TakeContent(bytes.NewReader(data)); err != nil {
+	if err := s.ApplyContent(bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Configure(json.RawMessage(text)); err != nil {
@@ -499,7 +499,7 @@ func TestContent(t *testing.T) {
 	if len(change) > 6000 {
 		t.Errorf("the change has %d octets", len(change))
 	}
-	if err := s.TakeContent(bytes.NewReader(change)); err != nil || s.Content() != second {
+	if err := s.ApplyContent(bytes.NewReader(change)); err != nil || s.Content() != second {
 		t.Fatal(err)
 	}
 	if get("1") != one || get("copy") != one || get("3") != three || !strings.HasPrefix(get("dir/2"), "404") {
@@ -512,19 +512,19 @@ func TestContent(t *testing.T) {
 	good, third := stream(t, second, 3, map[string]string{"1": one}, one)
 	for name, data := range map[string][]byte{"another hash": bytes.Replace(changed, []byte(first), []byte(second), 1), "missing": missing,
 		"missing in the whole": whole, "another revision": otherFrom, "truncated": good[:len(good)-1]} {
-		if err := s.TakeContent(bytes.NewReader(data)); err == nil || s.Content() != second || get("copy") != one {
+		if err := s.ApplyContent(bytes.NewReader(data)); err == nil || s.Content() != second || get("copy") != one {
 			t.Errorf("%s: %v, %s", name, err, s.Content())
 		}
 	}
-	if err := s.TakeContent(bytes.NewReader(slices.Concat(good, missing))); err == nil || s.Content() != third || get("1") != one {
+	if err := s.ApplyContent(bytes.NewReader(slices.Concat(good, missing))); err == nil || s.Content() != third || get("1") != one {
 		t.Errorf("the good one of two: %v", err)
 	}
 	full, _ := stream(t, "", 1, map[string]string{"1": one})
-	if err := s.TakeContent(bytes.NewReader(slices.Concat(full, missing))); err == nil || s.Content() != third {
+	if err := s.ApplyContent(bytes.NewReader(slices.Concat(full, missing))); err == nil || s.Content() != third {
 		t.Errorf("a whole one and a bad one: %v %s", err, s.Content())
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none")) // contents stay in memory
-	if err := s.TakeContent(bytes.NewReader(full)); err != nil || get("1") != one || s.tree.Load().blobs[hashOf(one)].at.(*space).file != nil {
+	if err := s.ApplyContent(bytes.NewReader(full)); err != nil || get("1") != one || s.tree.Load().blobs[hashOf(one)].at.(*space).file != nil {
 		t.Error(err)
 	}
 }
