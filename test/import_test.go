@@ -34,7 +34,7 @@ func TestImportsOfOtherPrograms(t *testing.T) {
 				"networks/192.0.2.0/25 type IPv4Network", "networks/2001:db8:1::/64 type IPv6Network",
 				"ranges/2001:db8:1:0:8000::-2001:db8:1:0:bfff:ffff:ffff:ffff type IPv6DHCPRange",
 				"addresses/2001:db8:1::10 reservedUsing CLIENT_DUID"},
-			[]string{"temporary addresses", "dhcpd.extra", "www.lab.example is a name, which the server looks up", "failover peers",
+			[]string{"temporary addresses", "dhcpd.extra", "www.lab.example is a host name, which the server resolves", "the failover pair",
 				"+ DHCPv4ClientOption dns-server", "+ DHCPv4ServiceOption default-lease-time", "+ Tag offices"}, 3},
 		{[]string{"kea", sample("kea.conf")},
 			[]string{"networks/10.1.0.0/24 gateway 10.1.0.254", "networks/10.1.1.0/24 name offices",

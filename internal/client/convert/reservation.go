@@ -69,7 +69,7 @@ type client struct {
 func (d *Document) reservation(address string, of client, name string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(address)
 	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {
-		return a, fmt.Errorf("%s is a name, which the server looks up, and no address", address)
+		return a, fmt.Errorf("%s is a host name, which the server resolves", address)
 	}
 	if err != nil {
 		return a, fmt.Errorf("%q is not an IP address", address)

@@ -65,7 +65,7 @@ func TestSkippedRows(t *testing.T) {
 				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"), nil)
 		}, []string{"!line 1 (include more.conf): the file more.conf is not read: put",
 			"line 2 (host a): the host has neither an address nor an option",
-			"!line 4 (host b): b.example is a name, which the server looks up, and no address: correct"},
+			"!line 4 (host b): b.example is a host name, which the server resolves: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
 		"dhcpd, blocks": {func() (*Document, error) {
 			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\n"+
