@@ -128,6 +128,9 @@ var furtherNames = map[bool]map[string]int{false: {
 	"erp-local-domain-name": 65, "vendor-opts": 17, "lost": 51,
 }}
 
+// refused6 are the service options that a deployment of DHCPv6 refuses.
+var refused6 = []string{"authoritative", "leasequery", "log-threshold-high", "log-threshold-low", "one-lease-per-client"}
+
 // emit adds the settings of a level as options of a resource. in is its path; an empty path is the configuration.
 func (d *Document) emit(in string, s *settings, v6 bool) {
 	before := d.at
@@ -135,6 +138,10 @@ func (d *Document) emit(in string, s *settings, v6 bool) {
 	for _, one := range s.all {
 		if d.at = one.row; one.value == "" {
 			d.leave("the option %s: its value is empty", one.name)
+			continue
+		}
+		if v6 && one.service && slices.Contains(refused6, one.name) {
+			d.leave("the option %s: it has no effect for DHCPv6", one.name)
 			continue
 		}
 		kind := "DHCPv4"
