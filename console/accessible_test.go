@@ -21,8 +21,8 @@ func (s *stage) accessible(p *browser.Page, what string) {
 		s.ok(err)
 	}
 	found, err := browser.Eval[string](p, `axe.run({resultTypes: ["violations"], preload: false, runOnly: ["wcag2a", "wcag2aa", "wcag21a",
-		"wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " +
-		n.failureSummary.split("\n").slice(1).join(" ")).join(" | ")).join("\n"))`)
+		"wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n =>
+		n.target.join(" ") + " " + n.failureSummary.split("\n").slice(1).join(" ")).join(" | ")).join("\n"))`)
 	s.ok(err)
 	if found != "" {
 		s.Errorf("%s: %s", what, found)

@@ -277,7 +277,8 @@ func (s *stage) paths() []string {
 		"/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
 		"/ui/users", "/ui/tokens", "/ui/locations", "/ui/workflowRequests", "/ui/access", "/ui/access?tab=accessRights",
-		"/ui/all", "/ui/vlans", "/ui/discovery", "/ui/discovery?tab=observations", "/ui/discovery?tab=policies", "/?wall=1", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
+		"/ui/all", "/ui/vlans", "/ui/discovery", "/ui/discovery?tab=observations", "/ui/discovery?tab=policies",
+		"/?wall=1", "/ui/settings", "/ui/setup", "/ui/status", "/ui/backups", "/ui/blocks/" + inner + "/deploymentRoles",
 		"/ui/networks/" + network + "/tags", "/ui/zones/" + zone + "/tags", "/ui/zones/" + zone + "?tab=signing",
 		"/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }

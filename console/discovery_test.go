@@ -11,7 +11,8 @@ func answers(_ context.Context, a netip.Addr) (bool, error) {
 	return a == netip.MustParseAddr("10.0.0.77") || a == netip.MustParseAddr("10.0.0.78"), nil
 }
 
-// TestDiscovery creates a policy by its form, runs it, accepts one of its findings, rejects the other one, and finds the observed addresses.
+// TestDiscovery creates a policy by its form, runs it, accepts one of its findings, rejects the other one, and finds the observed
+// addresses.
 func TestDiscovery(t *testing.T) {
 	s := start(t)
 	p := s.open()

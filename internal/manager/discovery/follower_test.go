@@ -9,7 +9,8 @@ import (
 	"portolan/internal/base/space"
 )
 
-// TestFollower checks that neighbouring devices are read once, in the boundaries only, and up to the limit, also if devices name each other.
+// TestFollower checks that neighbouring devices are read once, in the boundaries only, and up to the limit, also if devices name each
+// other.
 func TestFollower(t *testing.T) {
 	addr := netip.MustParseAddr
 	device := func(at string, neighbours ...string) *foundDevice {
@@ -25,7 +26,8 @@ func TestFollower(t *testing.T) {
 	}
 	f := follower{bounds: bounds, known: map[netip.Addr]bool{}, left: 3}
 	first := []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}
-	second := f.next(first, []*foundDevice{device("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1"), device("10.0.0.2", "10.0.0.1", "10.0.0.3", "2001:db8::4")})
+	second := f.next(first, []*foundDevice{device("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1"),
+		device("10.0.0.2", "10.0.0.1", "10.0.0.3", "2001:db8::4")})
 	if !slices.Equal(second, []netip.Addr{addr("10.0.0.3"), addr("2001:db8::4")}) || f.isLimited {
 		t.Errorf("the neighbours are %v", second)
 	}
@@ -36,7 +38,8 @@ func TestFollower(t *testing.T) {
 	if more := f.next(third, []*foundDevice{device("10.0.0.5", "10.0.0.3")}); len(more) != 0 {
 		t.Errorf("known devices are read again: %v", more)
 	}
-	if off := (&follower{bounds: []space.Range{}, known: map[netip.Addr]bool{}, left: 100}).next(first, []*foundDevice{device("10.0.0.1", "10.0.0.3")}); len(off) != 0 {
+	none := follower{bounds: []space.Range{}, known: map[netip.Addr]bool{}, left: 100}
+	if off := none.next(first, []*foundDevice{device("10.0.0.1", "10.0.0.3")}); len(off) != 0 {
 		t.Errorf("without boundaries %v is read", off)
 	}
 }

@@ -48,13 +48,13 @@ type Reconciliation struct {
 	PacketsPerSecond int64 `api:"packetsPerSecond,notNull" min:"1" max:"10000" default:"200"`
 	// NotSeenDays is the number of days after which an address that is not seen is a finding. It is an extension of Portolan.
 	NotSeenDays int64 `api:"notSeenDays,notNull" min:"0" max:"3650" default:"7"`
-	// NeighborBoundaries are the prefixes of neighbouring devices that a run reads too, as far as the devices report them by LLDP or CDP; empty
-	// to read the listed devices only. It is an extension of Portolan.
+	// NeighborBoundaries are the prefixes of neighbouring devices that a run reads too, as far as the devices report them by LLDP or CDP;
+	// empty to read the listed devices only. It is an extension of Portolan.
 	NeighborBoundaries []string `api:"neighborBoundaries"`
 	// NeighborLimit is the maximum number of neighbouring devices of a run. It is an extension of Portolan.
 	NeighborLimit int64 `api:"neighborLimit,notNull" min:"1" max:"1000" default:"100"`
-	// VLANTablesEnabled controls whether the forwarding table of each VLAN is read with a community (community@20) or a context (vlan-20) of its
-	// own. It is an extension of Portolan.
+	// VLANTablesEnabled controls whether the forwarding table of each VLAN is read with a community (community@20) or a context (vlan-20) of
+	// its own. It is an extension of Portolan.
 	VLANTablesEnabled bool `api:"vlanTablesEnabled"`
 	// BlackHoleVLAN is the VLAN of unused ports.
 	BlackHoleVLAN int64 `api:"blackHoleVlan,put" min:"1" max:"4096" default:"1"`

@@ -47,11 +47,11 @@ type readTime struct {
 	since, until time.Time
 }
 
-// startRead returns the bounds of a snapshot that is about to be taken.
-func (t *contentTimes) startRead() readTime { return readTime{times: t, since: time.Now()} }
+// beginRead returns the bounds of a snapshot that is about to be taken.
+func (t *contentTimes) beginRead() readTime { return readTime{times: t, since: time.Now()} }
 
-// setEnd sets the end of the bounds. It is called after the first read of the snapshot.
-func (r *readTime) setEnd() { r.until = time.Now() }
+// endRead sets the end of the bounds. It is called after the first read of the snapshot.
+func (r *readTime) endRead() { r.until = time.Now() }
 
 // precedes reports whether the content of a difference was computed from a snapshot that is not older than this one.
 func (r readTime) precedes(number int64, hash string) bool {

@@ -258,8 +258,8 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// publish stores new contents of zones as the change with a number, and returns the servers whose content changed. read is the moment of the
-// snapshot that they were computed from.
+// publish stores new contents of zones as the change with a number, and returns the servers whose content changed. read is the moment of
+// the snapshot that they were computed from.
 func publish(tx *store.Tx, configuration, number int64, all []*publication, read readTime) (servers []int64, err error) {
 	for _, c := range all {
 		now, there, err := readDeployed(tx, c.zone.id)

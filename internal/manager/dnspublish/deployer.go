@@ -44,7 +44,6 @@ type Deployer struct {
 	Ended func(kind, state string)
 	// Changed is called with the number of queue entries of live views that were deployed.
 	Changed func(n int)
-
 	// Rolled is called with the number of keys of signed zones that were made or removed.
 	Rolled func(what string, n int)
 
@@ -285,8 +284,7 @@ func (d *Deployer) nextInTurn(first map[int64]int64) (id int64) {
 // outcome is the result of a deployment, before service points serve it.
 type outcome struct {
 	configuration int64
-	// read is the moment of the snapshot that it was computed from.
-	read readTime
+	read          readTime // the moment of the snapshot that it was computed from
 	// all are the changed zones. serving is the new content of the server; nil if its settings stay the same.
 	all     []*publication
 	serving *serving
@@ -334,13 +332,13 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 	var o *outcome
 	var other Service
 	var row *store.Resource
-	read := d.times.startRead()
+	read := d.times.beginRead()
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		found, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
-		read.setEnd()
+		read.endRead()
 		row = found.Clone()
 		x, err := d.api.Object(row)
 		if err != nil {

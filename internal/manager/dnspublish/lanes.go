@@ -9,14 +9,14 @@ import (
 
 // deployDue deploys one batch of the queued changes of laneLive. It reports whether there may be more.
 func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
-	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{defers: isLarge}
 		if o.configuration, now, err = readDue(tx, laneLive, maxDue); err != nil {
 			return err
 		}
-		read.setEnd()
+		read.endRead()
 		if o.configuration == 0 {
 			d.noChanges.Put(tx, struct{}{}, true)
 			return nil
@@ -59,14 +59,14 @@ func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, er
 
 // deployBulk deploys all queued changes of a configuration in laneBulk. It reports whether there may be more.
 func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
-	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{}
 		if o.configuration, now, err = readDue(tx, laneBulk, 0); err != nil || o.configuration == 0 {
 			return err
 		}
-		read.setEnd()
+		read.endRead()
 		if _, err := tx.Get(o.configuration); store.IsNotFound(err) {
 			return nil
 		}
@@ -87,14 +87,14 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 	d.whole.mu.Lock()
 	defer d.whole.mu.Unlock()
-	o, now, read := &outcome{}, dueEntries{}, d.times.startRead()
+	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)
 		o = &outcome{whole: true}
 		if o.configuration, now, err = readDue(tx, laneWhole, 1); err != nil {
 			return err
 		}
-		read.setEnd()
+		read.endRead()
 		if o.configuration == 0 {
 			configuration, _, err := readDue(tx, laneBulk, 1)
 			if err == nil && configuration == 0 {

@@ -20,7 +20,7 @@ func PublishOver(ctx context.Context, api *resource.API, configuration int64, na
 	lanes map[int]int, deployed bool, err error,
 ) {
 	times := &contentTimes{}
-	read := times.startRead()
+	read := times.beginRead()
 	var c *publication
 	if err := api.Store.View(ctx, func(tx *store.Tx) error {
 		p, err := newPlan(tx, api, configuration)
@@ -35,7 +35,7 @@ func PublishOver(ctx context.Context, api *resource.API, configuration int64, na
 		if err != nil {
 			return err
 		}
-		read.setEnd()
+		read.endRead()
 		after, err := entriesOfRecords([]wire.RR{&wire.TXT{Hdr: wire.RR_Header{Name: name + "." + z.fqdn(), Rrtype: wire.TypeTXT,
 			Class: wire.ClassINET, Ttl: 60}, Txt: []string{"published"}}})
 		if err != nil {

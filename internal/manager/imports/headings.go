@@ -204,7 +204,8 @@ func (h *headings) ignored() (names []string) {
 var usualStates = map[string]string{"active": "STATIC", "used": "STATIC", "assigned": "STATIC", "static": "STATIC", "inuse": "STATIC",
 	"online": "STATIC", "reserved": "RESERVED", "dhcpreserved": "DHCP_RESERVED", "dhcpreservation": "DHCP_RESERVED", "gateway": "GATEWAY"}
 
-// translate changes the cells of a row to values of fields: an address without its prefix length, a range with its mask, and the common names of states.
+// translate changes the cells of a row to values of fields: an address without its prefix length, a range with its mask, and the common
+// names of states.
 func (h *headings) translate(cells []cell) []cell {
 	mask := slices.IndexFunc(cells, func(c cell) bool { return c.column.Name == netmask })
 	for i, c := range cells {

@@ -166,7 +166,8 @@ func TestLaterFields(t *testing.T) {
 	}
 	t.Logf("release 9.6: %d of %d fields", total-len(missing), total)
 	text, err := os.ReadFile("../../../docs/status.md")
-	says := fmt.Sprintf("Of the %d fields of release 9.6, %d are supported; missing: %s.", total, total-len(missing), strings.Join(missing, ", "))
+	says := fmt.Sprintf("Of the %d fields of release 9.6, %d are supported; missing: %s.", total, total-len(missing),
+		strings.Join(missing, ", "))
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
 		t.Errorf("%s docs/status.md differs (%v)", says, err)
 	}

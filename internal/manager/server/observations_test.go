@@ -99,8 +99,8 @@ func fillObservations(t *testing.T, m *manager, configuration, policy int64, cou
 				body := fmt.Sprintf(`{"address":%q,"macAddress":"02-00-%s","hostName":"host-%d.example.net","methods":["NEIGHBOR"],`+
 					`"router":"router-1","routerPort":"vlan20","switch":"switch-%d","switchPort":"ge-0/0/%d","vlan":20,`+
 					`"firstSeenDateTime":%q,"lastSeenDateTime":%q}`, a, hexPairs(i), i, i/500, i%48, at, at)
-				if err := tx.Write("INSERT INTO observation (id, parent, configuration, low, high, version, refs, body) VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
-					id, configuration, configuration, key, key, fmt.Sprintf("policy:%d", policy), body); err != nil {
+				if err := tx.Write("INSERT INTO observation (id, parent, configuration, low, high, version, refs, body) "+
+					"VALUES (?, ?, ?, ?, ?, 1, ?, ?)", id, configuration, configuration, key, key, fmt.Sprintf("policy:%d", policy), body); err != nil {
 					return err
 				}
 			}

@@ -524,7 +524,8 @@ func TestContent(t *testing.T) {
 		t.Errorf("a whole one and a bad one: %v %s", err, s.Content())
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none")) // contents stay in memory
-	if err := s.ApplyContent(bytes.NewReader(full)); err != nil || get("1") != one || s.tree.Load().blobs[hashOf(one)].at.(*space).file != nil {
+	if err := s.ApplyContent(bytes.NewReader(full)); err != nil || get("1") != one ||
+		s.tree.Load().blobs[hashOf(one)].at.(*space).file != nil {
 		t.Error(err)
 	}
 }
