@@ -66,7 +66,7 @@ func TestUsersAndRights(t *testing.T) {
 	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Wait(`(() => { const all = [...document.querySelectorAll(".side a")].map(a => a.innerText.trim()).join()
 		return all === "Overview,Space,DHCP,Discovery,Approvals,Change list,Bulk and CSV,All objects" })()`))
-	for path, why := range map[string]string{"/ui/fleet": "The fleet requires", "/ui/names": "No access right of yours",
+	for path, why := range map[string]string{"/ui/fleet": "The fleet requires", "/ui/names": "have an access right for this page",
 		"/ui/access": "privilege to view", "/ui/transactions": "history privilege"} {
 		s.ok(p.Go(path))
 		s.ok(p.Text(why))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (p *fleetPoint) becomes(parts ...string) {
 	if !until(func() bool {
 		last = p.fleet("applications", "edge")
 		for _, part := range parts {
-			if !strings.Contains(last, part) {
+			if !regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(part)).MatchString(last) { // UNHEALTHY is not HEALTHY
 				return false
 			}
 		}

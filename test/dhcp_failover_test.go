@@ -79,11 +79,13 @@ func TestFailoverOnTheWire(t *testing.T) {
 	client := func(server *pairServer) dhcpClient {
 		return dhcpClient{t, server.at, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
 	}
-	ack := client(one).lease()
-	if ack == nil { // it is a client of the secondary
-		ack = client(two).lease()
-	}
-	if ack == nil {
+	var ack *dhcpv4.DHCPv4
+	if !until(func() bool {
+		if ack = client(one).tryLease(1); ack == nil { // it is a client of the secondary
+			ack = client(two).tryLease(1)
+		}
+		return ack != nil
+	}) {
 		t.Fatalf("no server answers\n%s\n%s", one.process.text(), two.process.text())
 	}
 

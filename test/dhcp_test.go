@@ -57,11 +57,14 @@ func (c dhcpClient) ask(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhc
 	}
 }
 
-// lease gets a lease. It returns nil if the client gets none.
-func (c dhcpClient) lease() *dhcpv4.DHCPv4 {
+// lease gets a lease. It returns nil if the client gets none: a new server may wait a minute for the leases that it has lost.
+func (c dhcpClient) lease() *dhcpv4.DHCPv4 { return c.tryLease(90) }
+
+// tryLease gets a lease with a number of tries for each message, one a second. It returns nil if the client gets none.
+func (c dhcpClient) tryLease(maxTries int) *dhcpv4.DHCPv4 {
 	c.t.Helper()
 	offer := c.ask(dhcpv4.MessageTypeDiscover)
-	for tries := 1; offer == nil && tries < 5; tries++ { // a busy server answers late
+	for tries := 1; offer == nil && tries < maxTries; tries++ {
 		offer = c.ask(dhcpv4.MessageTypeDiscover)
 	}
 	if offer == nil || offer.MessageType() != dhcpv4.MessageTypeOffer {
@@ -70,7 +73,7 @@ func (c dhcpClient) lease() *dhcpv4.DHCPv4 {
 	for tries := 1; ; tries++ {
 		reply := c.ask(dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.YourIPAddr)),
 			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(offer.ServerIdentifier())))
-		if reply != nil || tries == 5 {
+		if reply != nil || tries == maxTries {
 			return reply
 		}
 	}

@@ -122,6 +122,9 @@ func (c *demoCommand) Run(s *session) (err error) {
 		if err == nil && segment != nil {
 			err = demoLAN.deploy(ctx, m, notes.Token, `{"interfaces":["lan0"]}`)
 		}
+		if err == nil {
+			err = demoPort.visit(ctx, s, dhcp)
+		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("demo dhcp deployment failed", "error", err)
 		}

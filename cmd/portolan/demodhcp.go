@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
 	"portolan/client"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/server"
@@ -76,6 +78,47 @@ func (d demoSite) deployServer(ctx context.Context, api *client.Client, serviceP
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// demoVisitors are the host names of the clients that get leases of demoPort.
+var demoVisitors = []string{"pilot-tablet", "customs-laptop", "crane-3-display", "berth-camera-1", "berth-camera-2", "chandler-phone",
+	"tug-anna", "weather-mast", "guest-printer", "signal-lamp"}
+
+// maxVisit is the maximum time until the last of demoVisitors has its lease.
+const maxVisit = 2 * time.Minute
+
+// visit gets a lease of the server at an address for each of demoVisitors. A client asks again until it has a lease, because the server
+// begins to serve once it has its content.
+func (d demoSite) visit(ctx context.Context, s *session, at string) error {
+	ctx, cancel := context.WithTimeout(ctx, maxVisit)
+	defer cancel()
+	for n, name := range demoVisitors {
+		command := dhcpAskCommand{Network: d.network, HostName: name, Server: at, MACAddress: fmt.Sprintf("02:00:5e:10:00:%02x", n+1)}
+		client, err := command.asker()
+		if err != nil {
+			return err
+		}
+		err = client.awaitLease(ctx, s)
+		if err := errors.Join(err, client.conn.Close()); err != nil {
+			return fmt.Errorf("lease of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// awaitLease asks for a lease until the server acknowledges one.
+func (a *dhcpAsker) awaitLease(ctx context.Context, s *session) error {
+	for {
+		reply, err := a.getLease(s, false)
+		if err == nil && reply.MessageType() == dhcpv4.MessageTypeAck {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond): // an error may be immediate
 		}
 	}
 }

@@ -58,11 +58,7 @@ func (c *dhcpAskCommand) Run(s *session) error {
 		return usageError{err}
 	}
 	defer func() { _ = a.conn.Close() }() // nothing is buffered
-	last, err := a.ask(s, dhcpv4.MessageTypeDiscover)
-	if err == nil && !c.Offer && last.MessageType() == dhcpv4.MessageTypeOffer {
-		last, err = a.ask(s, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(last.YourIPAddr)),
-			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(last.ServerIdentifier())))
-	}
+	last, err := a.getLease(s, c.Offer)
 	if err != nil {
 		return err
 	}
@@ -102,6 +98,16 @@ type dhcpAsker struct {
 	conn   *net.UDPConn
 	mac    net.HardwareAddr
 	always []dhcpv4.Modifier
+}
+
+// getLease gets a lease, or an offer alone, and returns the last reply of the server.
+func (a *dhcpAsker) getLease(s *session, offer bool) (last *dhcpv4.DHCPv4, err error) {
+	last, err = a.ask(s, dhcpv4.MessageTypeDiscover)
+	if err != nil || offer || last.MessageType() != dhcpv4.MessageTypeOffer {
+		return last, err
+	}
+	return a.ask(s, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(last.YourIPAddr)),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(last.ServerIdentifier())))
 }
 
 // maxHostName is the maximum length of a host name in octets.
