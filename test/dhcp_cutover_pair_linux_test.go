@@ -126,8 +126,8 @@ func cutOverPair(t *testing.T, kind, file, leases, normal string) {
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	m.at()
-	servers := []*sourceManager{newSourcePoint(t, m, configuration, "dhcp1", "dhcp1", firstOfPair, l.server),
-		newSourcePoint(t, m, configuration, "dhcp2", "dhcp2", secondOfPair, l.partner)}
+	servers := []*sourceManager{newSourcePoint(t, m, configuration, "dhcp1", "dhcp1", `"managementAddress":"`+firstOfPair+`"`, l.server),
+		newSourcePoint(t, m, configuration, "dhcp2", "dhcp2", `"managementAddress":"`+secondOfPair+`"`, l.partner)}
 	sources := sourcesOfPair(t, filepath.Join("testdata", "dhcp", file))
 	imports := []string{"import", kind, sources[0], "--configuration", "main", "--server", "dhcp1", "--partner", "dhcp2", "-y"}
 	code, out := m.wrong(append(imports, "-n")...)

@@ -91,6 +91,9 @@ func (l *sourceLab) networks(m *manager) (all []*sourceNetwork) {
 	for _, one := range list.Data {
 		n := &sourceNetwork{prefix: netip.MustParsePrefix(one.Range)}
 		used := l.ranges(m, one.ID)
+		if slices.Contains(used, [2]netip.Addr{n.prefix.Addr(), lastOf(n.prefix)}) { // its prefixes are delegated
+			continue
+		}
 		var addresses struct {
 			Data []struct {
 				Address, State   string
@@ -455,11 +458,15 @@ func newSourceManager(t *testing.T, l *sourceLab) *sourceManager {
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	m.at()
-	return newSourcePoint(t, m, configuration, "dhcp1", "edge", "192.0.2.254", l.server)
+	return newSourcePoint(t, m, configuration, "dhcp1", "edge", `"managementAddress":"192.0.2.254","servicesIpv6Address":"`+
+		sourceServer6+`"`, l.server)
 }
 
-// newSourcePoint starts an agent whose DHCP server runs in a namespace, and creates the server.
-func newSourcePoint(t *testing.T, m *manager, configuration, name, point, address, namespace string) *sourceManager {
+// sourceServer6 is the IPv6 address of the server of newSourceManager, in the first network of the sources of DHCPv6.
+const sourceServer6 = "2001:db8:1:0:ffff:ffff:ffff:fffd"
+
+// newSourcePoint starts an agent whose DHCP server runs in a namespace, and creates the server. addresses are members of its interface.
+func newSourcePoint(t *testing.T, m *manager, configuration, name, point, addresses, namespace string) *sourceManager {
 	t.Helper()
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"),
 		args: []string{"--network-namespace", "dhcp-service=" + namespace}}
@@ -474,8 +481,7 @@ func newSourcePoint(t *testing.T, m *manager, configuration, name, point, addres
 		}
 	})
 	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
-		`"servicePoint":"`+created.FleetInstanceID+`","interfaces":[{"type":"NetworkInterface","name":"`+name+`","managementAddress":"`+
-		address+`"}]}`)
+		`"servicePoint":"`+created.FleetInstanceID+`","interfaces":[{"type":"NetworkInterface","name":"`+name+`",`+addresses+`}]}`)
 	return &sourceManager{&authority{fleetPoint: p, server: server}, configuration, point}
 }
 
@@ -483,7 +489,11 @@ func newSourcePoint(t *testing.T, m *manager, configuration, name, point, addres
 func (s *sourceManager) serves(service string) {
 	s.t.Helper()
 	settings := filepath.Join(s.t.TempDir(), "dhcp.json")
-	if err := os.WriteFile(settings, []byte(`{"interfaces":["s0"]}`), 0o600); err != nil {
+	text := `{"interfaces":["s0"]}`
+	if service == "DHCPv6" { // the interface has no IPv4 address
+		text = `{"listen6":["[::]:547"]}`
+	}
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	s.fleet("deploy", s.point, "dhcp-service", "--configuration", settings)

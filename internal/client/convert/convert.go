@@ -31,6 +31,8 @@ type Document struct {
 	unsaid []string
 	// shared are the shared networks of IPv4 networks, by range.
 	shared map[string]string
+	// links are the links of IPv6 networks.
+	links map[netip.Prefix]string
 }
 
 // router is a gateway and the row that names it.

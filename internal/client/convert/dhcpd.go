@@ -189,7 +189,7 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 		case s.startsWith("range"), s.startsWith("range6"):
 			d.ranges = append(d.ranges, rangeStatement{s, at})
 		case s.startsWith("prefix6"):
-			d.omit("%s", noPrefixes)
+			d.skip("the prefixes are in no subnet: move the statement into the subnet of their clients")
 		case s.startsWith("if"):
 			d.conditional(chainOf(rest[i:]), at)
 		case s.startsWith("elsif"), s.startsWith("else"): // read with their if
@@ -293,6 +293,8 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 	d.network(p, at.shared, gateway)
 	if at.shared != "" && p.Addr().Is4() {
 		d.shared[p.String()] = at.shared
+	} else if at.shared != "" {
+		d.join(p, at.shared)
 	}
 	d.subnets[p] = true
 	d.emit("networks/"+p.String(), d.ofNetwork(at, gateway), p.Addr().Is6())
@@ -305,6 +307,8 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 		case one.startsWith("range"), one.startsWith("range6"):
 			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
 			d.skipStatement(one, d.span(one, p, at))
+		case one.startsWith("prefix6"):
+			d.skipStatement(one, d.prefixes(one, p, at))
 		default:
 			others = append(others, one)
 		}
@@ -355,6 +359,8 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 		switch {
 		case (one.startsWith("range") || one.startsWith("range6")) && p.IsValid():
 			d.skipStatement(one, d.span(one, p, at))
+		case one.startsWith("prefix6") && p.IsValid():
+			d.skipStatement(one, d.prefixes(one, p, at))
 		case one.startsWith("failover", "peer"):
 			d.peers[one.word(2)] = true
 		default:

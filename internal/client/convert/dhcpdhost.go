@@ -40,7 +40,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 			d.leave("the statement %s: an address is reserved for a hardware address or a client identifier", strings.Join(one.words[:min(3,
 				len(one.words))], " "))
 		case one.startsWith("fixed-prefix6"):
-			d.leave("the statement fixed-prefix6: %s", noPrefixes)
+			d.leave("the statement fixed-prefix6: %s", noReserved)
 		case one.startsWith("option", "host-name") && len(one.words) == 3:
 			name = one.word(2)
 			d.setting(one, at)

@@ -173,9 +173,6 @@ func (d *dhcpd) service(s statement, at *dhcpdScope, name string) bool {
 	return true
 }
 
-// noPrefixes is the reason for delegated prefixes.
-const noPrefixes = "delegated prefixes are not imported, because a range has no delegated length: keep them on the server"
-
 // computedOptions are the options that the server computes itself, with the reason or the service option.
 var computedOptions = map[string]string{"subnet-mask": "the mask is that of the network", "dhcp-lease-time": "use default-lease-time",
 	"dhcp-client-identifier": "it identifies clients in hosts", "dhcp-message-type": "the server sets it",

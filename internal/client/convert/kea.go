@@ -222,6 +222,8 @@ func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, ab
 	k.network(p, cmp.Or(s.Context.Name, shared), gateway)
 	if shared != "" && p.Addr().Is4() {
 		k.shared[p.String()] = shared
+	} else if shared != "" {
+		k.join(p, shared)
 	}
 	k.relays(s, p)
 	all := &settings{}
@@ -240,7 +242,9 @@ func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, ab
 	}
 	for _, pool := range s.PDPools {
 		k.at = fmt.Sprintf("%s, pool of prefixes %s", place, pool.Prefix)
-		k.omit("%s", noPrefixes)
+		if err := k.delegatedPrefixes(pool, p, all); err != nil {
+			k.skip("%v: correct the pool", err)
+		}
 	}
 	k.at = place
 	k.reservations(s.Reservations)
@@ -348,7 +352,7 @@ func (k *kea) reserve(r keaReservation, row string, addresses []string) {
 	}
 	switch {
 	case len(addresses) == 0 && len(r.Prefixes) > 0:
-		k.omit("it reserves prefixes alone (%s): %s", strings.Join(r.Prefixes, ", "), noPrefixes)
+		k.omit("it reserves prefixes alone (%s): %s", strings.Join(r.Prefixes, ", "), noReserved)
 	case len(addresses) == 0 && of.mac != "" && hardware(of.mac) && !k.v6 && (k.knowsHosts || len(own.all) > 0 || r.Hostname != ""):
 		if !k.knowsHosts {
 			k.member(of.mac, "")
@@ -360,7 +364,7 @@ func (k *kea) reserve(r keaReservation, row string, addresses []string) {
 	case len(addresses) == 0:
 		k.omit("it has no address: give it one by ip-address to have it imported")
 	case len(r.Prefixes) > 0:
-		k.leave("prefixes that are reserved: %s", noPrefixes)
+		k.leave("prefixes that are reserved: %s", noReserved)
 	}
 	if len(addresses) > 0 && of == (client{}) {
 		k.leave("reservations by circuit-id and flex-id: an address is reserved for a hardware address, a DUID or a client identifier; " +

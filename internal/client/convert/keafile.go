@@ -189,7 +189,7 @@ var keaReasons = map[string]string{
 	"cache-max-age": "only cache-threshold limits it", "calculate-tee-times": "T1 and T2 are always sent",
 	"t1-percent": "T1 is half of the lease",
 	"t2-percent": "T2 is seven eighths of the lease", "hostname-char-set": hostNames, "hostname-char-replacement": hostNames,
-	"allocator": "the address that was free for longest is chosen", "pd-allocator": noPrefixes,
+	"allocator": "the address that was free for longest is chosen", "pd-allocator": "a client gets the same prefix again if it can",
 	"offer-lifetime": "offers are held for two minutes",
 	"4o6-subnet":     "DHCPv4 over DHCPv6 is not served", "4o6-interface": "DHCPv4 over DHCPv6 is not served",
 	"4o6-interface-id": "DHCPv4 over DHCPv6 is not served", "mac-sources": "the relay and the DUID tell the hardware address",

@@ -75,13 +75,13 @@ func TestSkippedRows(t *testing.T) {
 			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"},
 			[]string{"the key k: no zone uses it, in line 1 (key k)"}},
 		"Kea": {func() (*Document, error) {
-			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[`+
+			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::","prefix-len":48,"delegated-len":65}],"reservations":[`+
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},`+
 				`{"id":8,"subnet":"2001:db8::/64"}]}}`), nil)
-		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
+		}, []string{"!subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: prefixes of the length 65",
+			"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
-			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
-			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: delegated prefixes"}, nil},
+			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give"}, nil},
 		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
 			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n"+
 				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n"+

@@ -171,7 +171,7 @@ func recountRange(tx *store.Tx, id int64) error {
 		"ON l.parent = r.parent AND l.low >= r.low AND l.low <= r.high WHERE r.id = ? AND r.collection = 'ranges' GROUP BY r.id, l.state", id)
 }
 
-// LeasedRange is a DHCP range with leases. Leased is the number of leased and abandoned addresses, and Size that of all.
+// LeasedRange is a DHCP range with leases. Leased is the number of leased and abandoned addresses or prefixes, and Size that of all.
 type LeasedRange struct {
 	ID           int64
 	Leased, Size float64
@@ -182,6 +182,8 @@ func (r LeasedRange) Share() float64 { return r.Leased / max(r.Size, 1) }
 
 // LeasedRanges returns all DHCP ranges with leases.
 func LeasedRanges(tx *store.Tx) (all []LeasedRange, err error) {
+	var six []int64
+	wholes := map[int64]space.Range{}
 	err = tx.Each(func(scan func(...any) error) error {
 		var r LeasedRange
 		var low, high []byte
@@ -192,9 +194,21 @@ func LeasedRanges(tx *store.Tx) (all []LeasedRange, err error) {
 		whole := space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}
 		r.Leased = float64(n)
 		r.Size, _ = new(big.Float).SetInt(whole.Size()).Float64()
-		all = append(all, r)
+		if all = append(all, r); whole.Low.Is6() {
+			six = append(six, r.ID)
+			wholes[r.ID] = whole
+		}
 		return nil
 	}, "SELECT r.id, r.low, r.high, CAST(sum(c.n) AS BIGINT) FROM dhcp_lease_count c JOIN resource r ON r.id = c.container "+
 		"WHERE r.collection = 'ranges' AND c.state IN ('DHCP_ALLOCATED', 'DHCP_ABANDONED') GROUP BY r.id, r.low, r.high HAVING sum(c.n) > 0")
+	if err != nil {
+		return nil, err
+	}
+	lengths, err := ipam.DelegatedLengths(tx, six)
+	for i, r := range all {
+		if length := lengths[r.ID]; length > 0 {
+			all[i].Size, _ = new(big.Float).SetInt(ipam.CountPrefixes(wholes[r.ID].Low, wholes[r.ID].High, length)).Float64()
+		}
+	}
 	return all, err
 }

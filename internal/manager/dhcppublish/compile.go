@@ -459,6 +459,9 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 			x.Shared, x.SharedName, n.shared = tag, t.Name, tag
 		}
 	}
+	if err := c.share(level{dhcpdata.AtNetwork, row}, n, &x); err != nil {
+		return err
+	}
 	if !x.Identifier.IsValid() {
 		c.fail("server %s has no %s address on the interface of the role of %s %s", c.server.Name, family(c.v6), row.Type, c.label(row))
 	}

@@ -267,6 +267,9 @@ func (c *compiler) addService(unit string, at int64, one chosen) {
 		one.from.Level != dhcpdata.AtConfiguration:
 		refuse("it is an option of a failover pair: set it at the primary server")
 		return
+	case c.isOfObject(one.name) && one.from.Level != ofObjects[one.name]:
+		refuse("set it at a %s", ofObjects[one.name])
+		return
 	case described.Effect == "":
 		refuse("it has no effect: %s", described.Refusal)
 		return
@@ -277,6 +280,9 @@ func (c *compiler) addService(unit string, at int64, one chosen) {
 	}
 	if err != nil {
 		refuse("%v", err)
+		return
+	}
+	if c.isOfObject(one.name) { // a part of the network or range
 		return
 	}
 	c.add(unit, dhcpdata.Service{At: at, V6: c.v6, Name: one.name, Value: value, From: one.from})

@@ -187,6 +187,9 @@ func (c *compiler) pool(row *store.Resource, used []usedAddress) (p dhcpdata.Poo
 	}
 	whole := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
 	p.Whole = dhcpdata.Interval{First: whole.Low, Last: whole.High}
+	if err := c.delegate(level{dhcpdata.AtRange, row}, &p); err != nil {
+		return p, err
+	}
 	split := true
 	left := space.Set{whole}
 	if x, ok := o.(*ipam.IPv4DHCPRange); ok {

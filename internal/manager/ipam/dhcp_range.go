@@ -81,7 +81,11 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 		return err
 	}
 	whole := RangeOf(network)
-	if !space.Hosts(whole).Contains(x.Range.Range) {
+	hosts := space.Hosts(whole)
+	if collection == "ranges" && whole.Low.Is6() { // a range may delegate the first prefix; its first address is never leased
+		hosts = whole
+	}
+	if !hosts.Contains(x.Range.Range) {
 		return problem.Field("IpRangeOutsideParent", "range", "%s is not within the hosts of %s %d (%s)", x.Range, network.Type, network.ID,
 			whole)
 	}

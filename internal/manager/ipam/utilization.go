@@ -101,8 +101,12 @@ func completeUtilization(tx *store.Tx, rows []*store.Resource, wholes []space.Ra
 			return err
 		}
 	}
+	sizes, err := clientSizes(tx, rows, wholes)
+	if err != nil {
+		return err
+	}
 	for i, r := range rows {
-		text, err := json.Marshal(utilizationOf(wholes[i].Size(), usages[i], trends[r.ID], tx.Now()))
+		text, err := json.Marshal(utilizationOf(sizes[i], usages[i], trends[r.ID], tx.Now()))
 		if err != nil {
 			return err
 		}
@@ -141,9 +145,13 @@ func UtilizationOf(tx *store.Tx, ids []int64) (all []RangeUtilization, err error
 			return nil, err
 		}
 	}
+	sizes, err := clientSizes(tx, rows, wholes)
+	if err != nil {
+		return nil, err
+	}
 	for i, r := range rows {
 		all = append(all, RangeUtilization{ID: r.ID, Configuration: r.Configuration, Name: r.Name, Range: wholes[i].Dashed(),
-			Utilization: utilizationOf(wholes[i].Size(), usages[i], trends[r.ID], tx.Now())})
+			Utilization: utilizationOf(sizes[i], usages[i], trends[r.ID], tx.Now())})
 	}
 	return all, nil
 }

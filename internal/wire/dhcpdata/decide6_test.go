@@ -381,7 +381,8 @@ func TestServices6(t *testing.T) {
 	check("release-on-roam", "true", request, elsewhere, func(d *Decision6) bool { return len(d.Changes) == 1 }, func(d *Decision6) bool {
 		return slices.ContainsFunc(d.Changes, func(c Change6) bool { return c.Action == ActRelease && c.Address == addr("2001:db8:2::10") })
 	})
-	tried["prefix-length-mode"] = true // TestPrefixes6
+	tried["prefix-length-mode"] = true                                     // TestPrefixes6
+	tried["delegated-prefix-length"], tried["shared-network"] = true, true // the manager makes them parts of ranges and networks
 	for _, name := range []string{"limit-addresses-per-ia", "limit-prefixes-per-ia"} {
 		tried[name] = true
 		if err := checkService(name, true, json.RawMessage("2")); err == nil {

@@ -1,0 +1,70 @@
+package dhcppublish
+
+import (
+	"encoding/json"
+	"hash/fnv"
+
+	"portolan/internal/manager/ipam"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// sharedNetwork is the service option with the name of a shared network of IPv6 networks, which have no sharedNetworkTag.
+const sharedNetwork = "shared-network"
+
+// ofObjects are the service options of DHCPv6 that are parts of networks and ranges, with the level that they are set at.
+var ofObjects = map[string]dhcpdata.Level{ipam.DelegatedLengthOption: dhcpdata.AtRange, sharedNetwork: dhcpdata.AtNetwork}
+
+// isOfObject reports whether a service option is a part of a network or range.
+func (c *compiler) isOfObject(name string) bool { return c.v6 && ofObjects[name] != "" }
+
+// ownService reads a service option of DHCPv6 that is set at one object. It reports whether the option exists and has a valid value.
+func (c *compiler) ownService(name string, at level, into any) (bool, error) {
+	if !c.v6 {
+		return false, nil
+	}
+	all, err := c.merged(at)
+	if err != nil {
+		return false, err
+	}
+	described, _ := dhcpdata.FindService(name, true)
+	for _, one := range all {
+		if one.kind != "DHCPv6ServiceOption" || one.name != name {
+			continue
+		}
+		if wrong := described.CheckValue(one.value); wrong == nil { // otherwise addService refuses it
+			return true, json.Unmarshal(one.value, into)
+		}
+	}
+	return false, nil
+}
+
+// delegate makes a range a pool of prefixes if it has a delegated length.
+func (c *compiler) delegate(at level, p *dhcpdata.Pool) error {
+	set, err := c.ownService(ipam.DelegatedLengthOption, at, &p.DelegatedLength)
+	if err != nil || !set {
+		return err
+	}
+	if ipam.CountPrefixes(p.Whole.First, p.Whole.Last, p.DelegatedLength).Sign() == 0 {
+		c.fail("range %s contains no whole prefix of the length %d, which it delegates", c.label(at.row), p.DelegatedLength)
+	}
+	return nil
+}
+
+// share puts an IPv6 network into the shared network that its service option names.
+func (c *compiler) share(at level, n *servedNetwork, x *dhcpdata.Network) error {
+	set, err := c.ownService(sharedNetwork, at, &x.SharedName)
+	if err != nil || !set {
+		return err
+	}
+	x.Shared = sharedID(x.SharedName)
+	n.shared = x.Shared
+	return nil
+}
+
+// sharedID returns the id of a shared network of IPv6. It differs from all ids of resources, which identify those of IPv4.
+func sharedID(name string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+	const ofNames = 1 << 62
+	return int64(h.Sum64()>>2) | ofNames //nolint:gosec // 62 bits
+}
