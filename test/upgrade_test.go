@@ -111,6 +111,7 @@ func upgraded(t *testing.T, dir string, where ...string) {
 		"/resourceRecords?fields=absoluteName&orderBy=asc(name)":  `{"absoluteName":"t.example"},{"absoluteName":"www.example"}`,
 		"/transactions?fields=operation&limit=1&orderBy=desc(id)": `"operation":"`,
 		"/webhooks": `"count":0`,
+		"/deploymentOptionDefinitions?fields=name&filter=name:'delegated-prefix-length'": `{"name":"delegated-prefix-length"}`,
 	} {
 		if status, text, err := m.call("GET", path, ""); err != nil || status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s %v, want %s", path, status, text, err, want)

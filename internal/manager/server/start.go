@@ -332,19 +332,22 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 
 // setup creates the user admin and the other initial data of a new manager.
 func (m *Manager) setup(ctx context.Context) error {
-	users, upgraded := false, false
+	users, upgraded, current := false, false, false
 	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")}); err == nil {
 			upgraded, err = authz.Upgraded(tx)
+		}
+		if err == nil {
+			current, err = serverconfig.AreDefinitionsCurrent(tx)
 		}
 		return err
 	}); err != nil {
 		return err
 	}
-	if users && upgraded {
+	if users && upgraded && current {
 		return nil
 	}
-	if users { // a database of an earlier release
+	if users { // a database of an earlier version
 		return m.Store.Update(ctx, store.Author{Comment: "upgrade"}, m.Address.Seed)
 	}
 	password := m.options.AdminPassword

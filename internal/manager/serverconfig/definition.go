@@ -1,9 +1,12 @@
 package serverconfig
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,7 +241,46 @@ func seedDefinitions(c *resource.Change) error {
 			return err
 		}
 	}
-	return nil
+	version, err := definitionsVersion()
+	if err != nil {
+		return err
+	}
+	return c.Tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		definitionsMarker, version)
+}
+
+// definitionsMarker is the name of the marker with the version of the stored built-in definitions.
+const definitionsMarker = "option-definitions"
+
+// definitionsVersion returns a hash of the files with the built-in definitions.
+func definitionsVersion() (string, error) {
+	sum := sha256.New()
+	for _, files := range []fs.FS{optionsFiles, dhcpoption.Files} {
+		if err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(files, path)
+			if err == nil {
+				_, err = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+			}
+			return err
+		}); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// AreDefinitionsCurrent reports whether the database contains the built-in definitions of this version of the program.
+func AreDefinitionsCurrent(tx *store.Tx) (bool, error) {
+	version, err := definitionsVersion()
+	if err != nil {
+		return false, err
+	}
+	var equal int
+	err = tx.QueryRow("SELECT count(*) FROM marker WHERE name = ? AND value = ?", definitionsMarker, version).Scan(&equal)
+	return equal > 0, err
 }
 
 func (x *Definition) set(d Definition) { *x = d }
