@@ -79,7 +79,8 @@ export async function readConfigurations() {
 export async function begin() {
   onSignedOut(end)
   onChanges(["configurations"], () => {
-    if (session.value) void readConfigurations()
+    // A list that was not read stays as it was: the end of the session shows the sign-in form, and the next change reads it again.
+    if (session.value) readConfigurations().catch(() => {})
   })
   const said = new URLSearchParams(location.hash.slice(1)),
     code = said.get("sign-in")
