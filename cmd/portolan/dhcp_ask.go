@@ -124,7 +124,7 @@ func (c *dhcpAskCommand) check(server netip.AddrPort) error {
 	case strings.ContainsFunc(c.HostName, unicode.IsControl):
 		return errors.New("--host-name: control characters are not allowed")
 	case c.Offer && c.Release:
-		return errors.New("--release: with --offer there is no lease to release")
+		return errors.New("--release requires a lease: omit --offer")
 	}
 	return nil
 }

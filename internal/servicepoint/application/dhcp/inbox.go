@@ -57,7 +57,7 @@ func (b *inbox[T]) work(handle func(T)) {
 		}
 		b.outbox.openBatch()
 		handle(x)
-		for range worked - 1 {
+		for range maxHandled - 1 {
 			if !b.next(handle) {
 				break
 			}

@@ -88,6 +88,7 @@ func (l *listener) read() {
 			if a, ok := m.Addr.(*net.UDPAddr); ok {
 				in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 			}
+			control = ipv4.ControlMessage{} // Parse keeps fields that a message does not have
 			if control.Parse(m.OOB[:m.NN]) == nil {
 				in.index = control.IfIndex
 				in.to, _ = netip.AddrFromSlice(control.Dst.To4())

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// outbox collects replies while several messages are worked on, so that one system call sends many. Outside of a batch a reply is sent at
+// outbox collects replies while several messages are handled, so that one system call sends many. Outside of a batch a reply is sent at
 // once. The messages of golang.org/x/net are those of both families.
 type outbox struct {
 	mu sync.Mutex
@@ -30,11 +30,11 @@ type packetSocket interface {
 	WriteBatch(messages []ipv4.Message, flags int) (int, error)
 }
 
-// batchSize is the maximum number of messages that one system call receives or sends, and worked the maximum number of received messages
-// whose replies wait for each other.
+// batchSize is the maximum number of messages that one system call receives or sends, and maxHandled the maximum number of received
+// messages whose replies wait for each other.
 const (
-	batchSize = 32
-	worked    = 16
+	batchSize  = 32
+	maxHandled = 16
 )
 
 // replyCapacity is the first capacity of a reply in bytes.
@@ -62,13 +62,14 @@ func (o *outbox) send(socket packetSocket, packet, control []byte, to net.Addr, 
 	transmit(all)
 }
 
-// openBatch opens a batch. closeBatch closes it and sends the replies that wait, also those of other batches that are open.
+// openBatch opens a batch, which the caller closes.
 func (o *outbox) openBatch() {
 	o.mu.Lock()
 	o.open++
 	o.mu.Unlock()
 }
 
+// closeBatch closes a batch and sends the replies that wait, also those of other batches that are open.
 func (o *outbox) closeBatch() {
 	o.mu.Lock()
 	o.open--

@@ -87,11 +87,15 @@ func (l *listener6) read() {
 			continue
 		}
 		for _, one := range messages[:n] {
+			control = ipv6.ControlMessage{} // Parse keeps fields that a message does not have
 			from, ok := one.Addr.(*net.UDPAddr)
 			if !ok || control.Parse(one.OOB[:one.NN]) != nil {
 				continue
 			}
-			to, _ := netip.AddrFromSlice(control.Dst)
+			to, ok := netip.AddrFromSlice(control.Dst)
+			if !ok {
+				continue
+			}
 			m, err := dhcpmsg.Parse6(slices.Clone(one.Buffers[0][:one.N]))
 			l.inbox.put(incoming6{m, err, from, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
 		}
