@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-type prefix = netip.Prefix
-
 // link is a packet socket of an interface. It receives the broadcasts of clients, and sends to clients that have no address yet.
 type link struct {
 	s       *service

@@ -9,8 +9,6 @@ import (
 	"syscall"
 )
 
-type prefix = netip.Prefix
-
 // link does not exist on this system: clients without a relay are not served.
 type link struct {
 	index   int
