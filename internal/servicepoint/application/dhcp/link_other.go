@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// flagTruncated marks a received packet that is longer than its buffer, which this system does not report.
+const flagTruncated = 0
+
 // link does not exist on this system: clients without a relay are not served.
 type link struct {
 	index   int

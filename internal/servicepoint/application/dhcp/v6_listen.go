@@ -78,31 +78,47 @@ func (l *listener6) close() {
 func (l *listener6) read() {
 	messages := newMessages(len(ipv6.NewControlMessage(ipv6.FlagDst|ipv6.FlagInterface)), maxMessage6)
 	var control ipv6.ControlMessage
+	receiver := l.s.newReceiver(l.address.String())
 	for {
 		n, err := l.packets.ReadBatch(messages, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as an ICMP error for an earlier reply
+			receiver.Failed(err)
 			continue
 		}
-		for _, one := range messages[:n] {
-			control = ipv6.ControlMessage{} // Parse keeps fields that a message does not have
-			from, ok := one.Addr.(*net.UDPAddr)
-			if !ok || control.Parse(one.OOB[:one.NN]) != nil {
+		receiver.Received()
+		for i := range messages[:n] {
+			in, reason := incomingOf6(&messages[i], &control)
+			if reason != "" {
+				l.s.engine.counters.refuse(0, reason)
 				continue
 			}
-			to, ok := netip.AddrFromSlice(control.Dst)
-			if !ok {
-				continue
-			}
-			m, err := dhcpmsg.Parse6(slices.Clone(one.Buffers[0][:one.N]))
-			l.inbox.put(incoming6{m, err, from, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
+			l.inbox.put(in, in.err != nil || in.message.Type == dhcpmsg.Solicit6)
 		}
 	}
 }
 
-// maxMessage6 is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
+// incomingOf6 returns a received packet, or the reason why it is not read. It uses control for the control message.
+func incomingOf6(m *ipv6.Message, control *ipv6.ControlMessage) (in incoming6, reason string) {
+	if m.Flags&flagTruncated != 0 {
+		return in, tooLong
+	}
+	*control = ipv6.ControlMessage{} // Parse keeps fields that a message does not have
+	from, ok := m.Addr.(*net.UDPAddr)
+	if !ok || control.Parse(m.OOB[:m.NN]) != nil {
+		return in, noDestination
+	}
+	to, ok := netip.AddrFromSlice(control.Dst)
+	if !ok {
+		return in, noDestination
+	}
+	parsed, err := dhcpmsg.Parse6(slices.Clone(m.Buffers[0][:m.N]))
+	return incoming6{parsed, err, from, to, control.IfIndex}, ""
+}
+
+// maxMessage6 is the maximum size of a message in octets. Longer ones are not read.
 const maxMessage6 = 64 << 10
 
 // receive passes a message to the engine.
