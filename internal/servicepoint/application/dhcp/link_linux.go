@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-type prefix = netip.Prefix
-
 // link is a packet socket of an interface. It receives the broadcasts of clients, and sends to clients that have no address yet.
 type link struct {
 	s       *service
@@ -32,6 +30,9 @@ type link struct {
 	sending sync.RWMutex
 	ended   bool
 }
+
+// flagTruncated marks a received packet that is longer than its buffer.
+const flagTruncated = unix.MSG_TRUNC
 
 // receiveWait is the time after which a receiver examines whether the link was closed.
 const receiveWait = 200 * time.Millisecond
@@ -122,22 +123,24 @@ func (l *link) close() {
 
 func (l *link) read() {
 	buffer, control := make([]byte, maxMessage), make([]byte, 256)
+	receiver := l.s.newReceiver(l.name)
 	for {
 		select {
 		case <-l.closed:
 			return
 		default:
 		}
-		n, controls, _, sender, err := unix.Recvmsg(l.fd, buffer, control, 0)
+		n, controls, flags, sender, err := unix.Recvmsg(l.fd, buffer, control, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
 		case err != nil: // the interface is down or gone; the service examines it
-			select {
-			case <-l.closed:
-				return
-			case <-time.After(receiveWait):
-			}
+			receiver.Failed(err)
+			continue
+		}
+		receiver.Received()
+		if flags&flagTruncated != 0 {
+			l.s.engine.counters.refuse(0, tooLong)
 			continue
 		}
 		from, port, payload, err := datagram(buffer[:n], hasChecksum(control[:controls]))
