@@ -190,8 +190,13 @@ func writeObservation(tx *store.Tx, api *resource.API, configuration, policy int
 		return err
 	}
 	there := err == nil
-	x.Type, x.LastSeenDateTime = "Observation", tx.Now()
-	x.FirstSeenDateTime = x.LastSeenDateTime
+	x.Type = "Observation"
+	if x.LastSeenDateTime.IsZero() {
+		x.LastSeenDateTime = tx.Now()
+	}
+	if x.FirstSeenDateTime.IsZero() {
+		x.FirstSeenDateTime = x.LastSeenDateTime
+	}
 	if there {
 		if err := x.keep(text); err != nil {
 			return fmt.Errorf("observation %d: %w", id, err)
