@@ -125,7 +125,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/*_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
-words: ## count phrases that slow a reader, and fail where a folder has more than 30 in 1,000 sentences (docs/style.md)
+words: ## count phrases that slow a reader in each folder and package; more than 30 in 1,000 sentences is an error (docs/style.md)
 	@if command -v python3 >/dev/null; then python3 tools/words/words.py --limit 30; else echo "python3 is not on the PATH: the words are not counted"; [ -z "$$CI" ]; fi
 
 vuln: ## known vulnerabilities; asks a database on the Internet
