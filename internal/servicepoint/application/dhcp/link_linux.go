@@ -78,13 +78,14 @@ func (l *link) prepare() error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
-// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, that were received, without a VLAN tag, and that are not
-// fragments.
+// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, in frames to this machine or to all, that are not
+// fragments. The kernel removes the VLAN tag of a frame before it delivers the frame to a socket of a protocol, and marks the frame as one
+// to another machine.
 var linkFilter = []bpf.Instruction{
 	bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 13},
 	bpf.LoadExtension{Num: bpf.ExtType},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 11},
+	bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: unix.PACKET_BROADCAST, SkipTrue: 11},
 	bpf.LoadAbsolute{Off: 9, Size: 1},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 9},
 	bpf.LoadAbsolute{Off: 16, Size: 4},
