@@ -29,7 +29,8 @@ import { defaultPolicy } from "../parts/dnssec"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
 import { NewPolicy } from "../parts/policy"
-import { Preview, shown } from "../parts/preview"
+import { shown } from "../operations"
+import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
@@ -106,6 +107,11 @@ export function Everything() {
 
 /** Matches collections in which only administrators create resources. */
 const people = groups[3][1]
+
+/** Returns a collection's name for the middle of a sentence: "access rights", "MAC pools". */
+function nounOf(collection: string) {
+  return collectionName(collection).replace(/^[A-Z](?=[a-z])/, c => c.toLowerCase())
+}
 
 /** Returns the collections whose resources contain those of a collection, where they are created. */
 function parentsOf(schema: Schema, name: string): string[] {
@@ -214,7 +220,12 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
       title: "Name",
       width: "minmax(9rem,1.4fr)",
       sort: "name",
-      cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a>,
+      cell: r =>
+        r.name || title(r).endsWith(" " + r.id) ? (
+          <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a>
+        ) : (
+          <span class="muted">—</span>
+        ),
     })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
   for (const n of [
@@ -377,7 +388,8 @@ export function Table({
           }}
           order={order}
           reorder={o => setQuery({ orderBy: o })}
-          empty={<Empty title={filter ? "No rows match the filter." : "No entries yet."} />}
+          empty={<Empty title={filter ? "No rows match the filter." : `No ${nounOf(collection)} yet.`} />}
+          scrolls
         />
       )}
       {above.length > 0 && (
@@ -541,9 +553,10 @@ export function Crumbs({ r }: { r: Resource }) {
   const list = useCrumbs(r)
   return (
     <>
-      {(list ?? []).map(x => (
+      {(list ?? []).map((x, i) => (
         <span key={x.id}>
-          <To r={x} /> <Icon name="chevron-right" size={13} />{" "}
+          {i > 0 && <Icon name="chevron-right" size={13} />} <To r={x} />
+          {subtitle(x) && <span class="crumb-name">{subtitle(x)}</span>}
         </span>
       ))}
     </>
