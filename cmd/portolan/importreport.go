@@ -134,6 +134,6 @@ func (r reasons) print(s *session) {
 		fmt.Fprintf(s.stderr, "skipped %d: %s\n", r[reason], reason)
 	}
 	if len(r) > 0 {
-		fmt.Fprintln(s.stderr, "Correct these rows at the source and import it again: what is there already stays.")
+		fmt.Fprintln(s.stderr, "Correct these rows and import the file again. Rows that are imported already stay the same.")
 	}
 }

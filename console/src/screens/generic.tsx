@@ -227,6 +227,8 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
           <span class="muted">—</span>
         ),
     })
+  if (types.includes("VLAN"))
+    list.unshift({ key: "number", title: "Number", width: "5rem", sort: "number", cell: r => r.number })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
   for (const n of [
     "userScope",
@@ -326,7 +328,7 @@ export function Table({
           }
         />
         <span class="muted">
-          {rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}
+          {rows.total !== undefined && (heading ? counted(rows.total, nounOf(collection)) : number(rows.total))}
         </span>
         <span class="grow" />
         {chooser}
@@ -525,7 +527,7 @@ export function Fields({ r, without = [] }: { r: Resource; without?: string[] })
       </dl>
       {unset.length > 0 && (
         <details>
-          <summary>{unset.length} fields without a value</summary>
+          <summary>{counted(unset.length, "fields")} without a value</summary>
           <p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p>
         </details>
       )}
@@ -624,6 +626,9 @@ export function Further({
 /** The collections whose DHCP options are shown with their inheritance. */
 const withDHCP = ["configurations", "blocks", "networks", "ranges", "addresses"]
 
+/** Subcollections that have a tab although answers have no link to them. */
+const featured: Record<string, string> = { vlanGroups: "vlans", vlans: "networks" }
+
 /** The collections with figures over time that have no page of their own. */
 const withFigures = ["servers", "blocks", "ranges"]
 
@@ -650,8 +655,8 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const all = Object.keys(c?.b ?? {})
       .filter(n => c!.b![n].m?.includes("G") && n !== "transactions")
       .sort(),
-    subs = all.filter(n => r._links?.[n]),
-    others = all.filter(n => !r._links?.[n])
+    subs = all.filter(n => r._links?.[n] || featured[collection] === n),
+    others = all.filter(n => !subs.includes(n))
   const base = `/ui/${collection}/${id}`
   const tabs: [string, string][] = [
     ["", "Fields"],
@@ -683,11 +688,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
           {others.map((n, i) => (
             <span key={n}>
               {i ? ", " : ""}
-              {below === n ? (
-                <strong>{collectionName(n).toLowerCase()}</strong>
-              ) : (
-                <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>
-              )}
+              {below === n ? <strong>{nounOf(n)}</strong> : <a href={base + "/" + n}>{nounOf(n)}</a>}
             </span>
           ))}
           .
