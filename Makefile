@@ -14,9 +14,13 @@ GOTOOL = go tool -modfile=tools/go.mod
 # The packages with the longest tests begin first. Most of them wait, so more packages than processors are tested at a time. Vet is a part of lint.
 LONGEST = ./internal/manager/server ./test ./console ./internal/servicepoint/application/dhcp ./internal/servicepoint/application/nameserver ./internal/engine/store
 
-quick: ## for every edit: build, vet, tests without PostgreSQL, other name servers, stories and the console
+# The tests that compare what is served with what is published.
+CONTRACT = '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)'
+
+quick: ## for every edit: build, vet, tests beside the code and the published contract; without PostgreSQL, stories and the console
 	go build ./... && go vet ./...
-	go test -short -p 3 -vet=off -timeout 5m $(filter ./internal/%,$(LONGEST)) $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
+	go test -short -p 3 -vet=off -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench -e /manager/server$$)
+	go test -short -vet=off -timeout 5m ./internal/manager/server -run $(CONTRACT)
 
 test: ## all tests; those with one client on SQLite alone
 	@go build -o bin/slowest ./test/slowest && go test -p 3 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
@@ -41,7 +45,7 @@ bin/conform/made: test/conform/requirements.txt
 	touch $@
 
 contract: ## compare what is served with what is published: operations, types, fields, enums, what is required; part of make test, too
-	@go test ./internal/manager/server -count=1 -v -run '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)' | grep -v '^=== '
+	@go test ./internal/manager/server -count=1 -v -run $(CONTRACT) | grep -v '^=== '
 
 conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)

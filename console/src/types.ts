@@ -549,6 +549,7 @@ export type DHCPv6Lease = {
   leaseExpirationDateTime: string | null
   macAddress: string | null
   network: Ref | null
+  prefix: string | null
   prefixLength: number | null
   remoteId: string | null
   server: Ref | null
@@ -871,6 +872,7 @@ export type DhcpExplanation = {
   network: any
   options: any[]
   planned: boolean
+  prefixLength: any
   range: any
   reason: any
   reply: any
@@ -2096,6 +2098,7 @@ export type LeaseSpan = {
   hostName: string | null
   macAddress: string | null
   network: Ref | null
+  prefix: string | null
   remoteId: string | null
   server: Ref | null
   startDateTime: string | null

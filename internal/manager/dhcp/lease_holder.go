@@ -30,7 +30,7 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 	if err != nil || !l.there {
 		return h, false, err
 	}
-	h = Holder{Network: l.parent, Address: a, IAID: l.iaid, Prefix: l.prefix, Leased: l.state == stateAllocated || l.state == stateLeased,
+	h = Holder{Network: l.parent, Address: a, IAID: l.iaid, Prefix: l.prefix > 0, Leased: l.state == stateAllocated || l.state == stateLeased,
 		Abandoned: l.state == stateAbandoned}
 	if mac, wrong := space.ParseHardware(l.mac); wrong == nil {
 		h.Hardware = mac

@@ -46,6 +46,8 @@ type leaseFollower struct {
 	// servers are deleted. ranges are the DHCP ranges that are created, changed or deleted.
 	networks                        []store.Resource
 	configurations, servers, ranges []int64
+	// reserved are the addresses that become reserved, or are not reserved any more.
+	reserved []reservedAddress
 }
 
 // Changed records changed networks and ranges, and deleted configurations and servers.
@@ -69,6 +71,8 @@ func (f *leaseFollower) Changed(before, after *store.Resource) error {
 		if gone {
 			f.configurations = append(f.configurations, r.ID)
 		}
+	case "addresses":
+		return f.follow(before, after)
 	case "servers":
 		if gone {
 			f.servers = append(f.servers, r.ID)
@@ -97,7 +101,11 @@ func (f *leaseFollower) BeforeCommit() error {
 			return fmt.Errorf("move the leases of network %d: %w", network.ID, err)
 		}
 	}
-	if some {
+	marked, err := f.markReserved()
+	if err != nil {
+		return err
+	}
+	if some = some || marked; some {
 		if err := ipam.WriteLeases(f.tx); err != nil {
 			return err
 		}
