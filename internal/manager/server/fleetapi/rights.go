@@ -41,7 +41,7 @@ func (a *API) limitByLabels(r *http.Request, p authz.Principal, needed authz.Lev
 		if sees {
 			return nil, identity.Forbidden(p)
 		}
-		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: it requires access rights on everything,"+
+		return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view the fleet: this requires access rights to everything,"+
 			" or rights on labels (fleetRights)", p.Name)
 	}
 	l := &limited{scopes: scopes}
