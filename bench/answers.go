@@ -159,7 +159,7 @@ func (b *bench) answers() error {
 	if err != nil {
 		return err
 	}
-	b.note("(A) a zone of a million names: all of it, a change of one record, memory", fmt.Sprintf("%s, %.0f MiB", times, mib))
+	b.addResult("(A) a zone of a million names: all of it, a change of one record, memory", fmt.Sprintf("%s, %.0f MiB", times, mib))
 	goals := map[string]float64{"BIND": 1, "CoreDNS": 1, "NSD": 0.5, "Knot": 0}
 	for _, s := range nameServers {
 		theirs, resident, err := b.measureOther(s, dir, zone, queries)
@@ -378,8 +378,8 @@ func record(text string) (zonedata.Record, error) {
 	return zonedata.NewRecord(rr)
 }
 
-// eachRecord calls fn for all records, the SOA first.
-func (z *answeredZone) eachRecord(fn func(zonedata.Record)) error {
+// visitRecords calls fn for all records, the SOA first.
+func (z *answeredZone) visitRecords(fn func(zonedata.Record)) error {
 	for line := range strings.Lines(fmt.Sprintf(answeredHead, 1) + z.keys) {
 		r, err := record(line)
 		if err != nil {
@@ -412,7 +412,7 @@ func (z *answeredZone) loadAll(to application.ContentServer) error {
 			Transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}}}); err != nil {
 		return err
 	}
-	if err := z.eachRecord(z.hash.Add); err != nil {
+	if err := z.visitRecords(z.hash.Add); err != nil {
 		return err
 	}
 	z.revision = z.nextRevision()
@@ -421,7 +421,7 @@ func (z *answeredZone) loadAll(to application.ContentServer) error {
 		w := zonedata.NewWriter(out, zonedata.Header{To: z.revision})
 		w.Settings(z.settings)
 		w.Zone(zonedata.Change{ID: "1/example", To: z.hash.String(), Serial: 1})
-		err := z.eachRecord(w.Added)
+		err := z.visitRecords(w.Added)
 		_ = out.CloseWithError(errors.Join(err, w.Close()))
 	}()
 	return to.ApplyContent(in)

@@ -222,7 +222,7 @@ func (b *bench) costOfSigning(dir, zone string) error {
 	if err != nil {
 		return err
 	}
-	b.note("(G) signing a zone of 100,000 names ahead, at most half of a processor", fmt.Sprintf("%.1f s of CPU in %.1f s, %.0f MiB",
+	b.addResult("(G) signing a zone of 100,000 names ahead, at most half of a processor", fmt.Sprintf("%.1f s of CPU in %.1f s, %.0f MiB",
 		used.Seconds(), time.Since(start).Seconds(), residentOfAll(ours.cmd.Process.Pid)))
 	var asked bytes.Buffer
 	for n := range costNames {

@@ -12,16 +12,16 @@ import (
 
 // The number of records that are imported into a live view, and the goals for changes meanwhile.
 const (
-	besideRecords = 200_000
-	besideTime    = 100 * time.Millisecond
+	importedRecords = 200_000
+	importTime      = 100 * time.Millisecond
 )
 
-// besideImport measures changes while many records are imported into a zone of the live view, until the last one is answered, and a full
-// deployment that begins in the middle.
-func (w *wired) besideImport(m *child) error {
+// measureDuringImport measures changes while many records are imported into a zone of the live view, until the last one is answered, and a
+// full deployment that begins in the middle.
+func (w *wired) measureDuringImport(m *child) error {
 	var file strings.Builder
 	file.WriteString("type,name,text\n")
-	for i := range besideRecords {
+	for i := range importedRecords {
 		fmt.Fprintf(&file, "TXTRecord,beside-%d,text %d\n", i, i)
 	}
 	type ended struct {
@@ -31,9 +31,9 @@ func (w *wired) besideImport(m *child) error {
 	imported, deployed := make(chan ended, 1), make(chan ended, 1)
 	start := time.Now()
 	go func() {
-		took, err := runImport(m, "zones/"+w.zone+"/resourceRecords", file.String(), besideRecords)
+		took, err := runImport(m, "zones/"+w.zone+"/resourceRecords", file.String(), importedRecords)
 		if err == nil {
-			err = w.answersWith(fmt.Sprintf("beside-%d.example.", besideRecords-1), dns.TypeTXT, 1)
+			err = w.answersWith(fmt.Sprintf("beside-%d.example.", importedRecords-1), dns.TypeTXT, 1)
 		}
 		imported <- ended{took, err}
 	}()
@@ -65,21 +65,21 @@ func (w *wired) besideImport(m *child) error {
 				return e.err
 			}
 			done = true
-			w.b.note(fmt.Sprintf("(B) import of %d records into the live view; until the last is answered", besideRecords),
+			w.b.addResult(fmt.Sprintf("(B) import of %d records into the live view; until the last is answered", importedRecords),
 				fmt.Sprintf("%s; %s", e.took.Round(time.Millisecond), time.Since(start).Round(time.Millisecond)))
 		case full = <-deployed:
 			if full.err != nil {
 				return full.err
 			}
-			w.b.note("(B) a full deployment that begins during the import", full.took.Round(time.Millisecond).String())
+			w.b.addResult("(B) a full deployment that begins during the import", full.took.Round(time.Millisecond).String())
 		default:
 		}
 	}
 	slices.Sort(all)
 	at := all[len(all)*99/100]
 	w.b.add(fmt.Sprintf("(B) from acknowledgement to answer at %d service points beside the import, p99 of %d", wirePoints, len(all)),
-		at.Round(time.Millisecond).String(), besideTime.String(), float64(at)/float64(besideTime), "at most 1", at <= besideTime)
-	w.b.note("(B) the same, median and maximum", fmt.Sprintf("%s; %s", all[len(all)/2].Round(time.Millisecond),
+		at.Round(time.Millisecond).String(), importTime.String(), float64(at)/float64(importTime), "at most 1", at <= importTime)
+	w.b.addResult("(B) the same, median and maximum", fmt.Sprintf("%s; %s", all[len(all)/2].Round(time.Millisecond),
 		all[len(all)-1].Round(time.Millisecond)))
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Bare transactions with the same durability. oneRow is the minimum that a transaction can write. sameRows are all rows that the manager
+// Bare transactions with the same durability. oneRow is the minimum that a transaction can write. equalRows are all rows that the manager
 // writes for a create. These are the resource with its indexes, and the change and the transaction in the history. Free space, totals and
 // the usage of the network and its block are updated, and the trigram index and the history chain get pending entries.
 var (
-	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
-	sameRows = []string{
+	oneRow    = []string{"INSERT INTO bare (body) VALUES (?1)"}
+	equalRows = []string{
 		"INSERT INTO resource (collection, type, name, parent, configuration, low, high, version, body) VALUES ('addresses', 'IPv4Address', " +
 			"'x', 5, 4, unhex(printf('%034x', ?2)), unhex(printf('%034x', ?2)), ?2, ?1)",
 		"INSERT INTO change (txn, resource, operation, after) VALUES (?2, last_insert_rowid(), 'ADD', ?1 || ?1)",
@@ -132,7 +132,7 @@ func (b *bench) measureCreates() error {
 		for _, bare := range []struct {
 			name       string
 			statements []string
-		}{{"the same rows", sameRows}, {"one row", oneRow}} {
+		}{{"the same rows", equalRows}, {"one row", oneRow}} {
 			if err != nil {
 				break
 			}

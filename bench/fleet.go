@@ -32,8 +32,8 @@ const crowdGCPercent = 400
 
 // fleetRun is a measurement of a fleet: the database at a location, and the release repository of the managers.
 type fleetRun struct {
-	mark, at, releases string
-	managers, size     int
+	mark, address, releases string
+	managers, size          int
 	// carried reports that there are more service points than a process may have connections (carriedListener).
 	carried bool
 }
@@ -53,7 +53,7 @@ func (b *bench) fleet() error {
 		if err := publish(filepath.Join(dir, "releases"), filepath.Join(dir, "keys")); err != nil {
 			return err
 		}
-		run.at = dir
+		run.address = dir
 		if err := b.fleetOn(run); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (b *bench) sharedFleet() error {
 	if err := publish(releases, filepath.Join(b.dir, "shared-keys")); err != nil {
 		return err
 	}
-	return b.fleetOn(fleetRun{mark: "(o) PostgreSQL, two managers:", at: url, releases: releases, managers: 2, size: fleetSize})
+	return b.fleetOn(fleetRun{mark: "(o) PostgreSQL, two managers:", address: url, releases: releases, managers: 2, size: fleetSize})
 }
 
 // fleetOn measures a fleet.
@@ -98,7 +98,7 @@ func (b *bench) fleetOn(run fleetRun) error {
 		role, simulation.Dial = "carried manager", dialCarried()
 	}
 	for range run.managers {
-		m, err := spawn(role, run.at, run.releases)
+		m, err := spawn(role, run.address, run.releases)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (b *bench) fleetOn(run fleetRun) error {
 		return err
 	}
 	rate := float64(run.size) / took.Seconds()
-	b.note(fmt.Sprintf("%s enrolments of %d, with their creation and two handshakes each", run.mark, run.size), perSecond(rate))
+	b.addResult(fmt.Sprintf("%s enrolments of %d, with their creation and two handshakes each", run.mark, run.size), perSecond(rate))
 	each := (full - empty) * 1024 / float64(run.size)
 	b.add(run.mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
@@ -199,7 +199,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	b.add(fmt.Sprintf("%s an order to %d service points, until the last one has it", mark, fleetSize),
 		known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
-	b.note(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
+	b.addResult(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
 		time.Since(start).Round(10*time.Millisecond).String())
 	return nil
 }

@@ -51,7 +51,7 @@ func (b *bench) imports() error {
 		ratio := float64(theirs) / float64(ours)
 		b.add(fmt.Sprintf("(n) import of %d %s", n, c.what), ours.Round(10*time.Millisecond).String(),
 			theirs.Round(10*time.Millisecond).String()+" loaded", ratio, "at least 0.3", ratio >= 0.3)
-		b.note("(n) CPU of a row of "+c.what, fmt.Sprintf("%.1f us, %.1f loaded, ratio %.2f", float64(used.Microseconds())/float64(n),
+		b.addResult("(n) CPU of a row of "+c.what, fmt.Sprintf("%.1f us, %.1f loaded, ratio %.2f", float64(used.Microseconds())/float64(n),
 			float64(bare.Microseconds())/float64(n), float64(bare)/float64(used)))
 	}
 	return b.importAtOnce()
@@ -86,7 +86,7 @@ func (b *bench) importAtOnce() error {
 	took := usedCPU() - before
 	b.add(fmt.Sprintf("(n) import of %d addresses at once, CPU", n), took.Round(10*time.Millisecond).String(), goal.String(),
 		took.Seconds()/goal.Seconds(), "at most 1", took <= goal)
-	b.note("(n) its duration", time.Since(start).Round(10*time.Millisecond).String())
+	b.addResult("(n) its duration", time.Since(start).Round(10*time.Millisecond).String())
 	return err
 }
 

@@ -79,10 +79,10 @@ func (b *bench) largeWork() error {
 				"Content-Type: application/json", "Content-Type: application/merge-patch+json", 1)))
 		}},
 		{fmt.Sprintf("deleting a block with %d addresses in steps", largeRows+largeBatch), func() error {
-			return inSteps(m, "blocks/"+block)
+			return deleteInSteps(m, "blocks/"+block)
 		}},
 	} {
-		if err := b.besideLarge(m, create, large.what, large.do); err != nil {
+		if err := b.measureDuringLarge(m, create, large.what, large.do); err != nil {
 			return fmt.Errorf("%s: %w", large.what, err)
 		}
 	}
@@ -103,8 +103,8 @@ func sendOnce(m *child, rq []byte) error {
 	return err
 }
 
-// inSteps deletes a resource and everything below it like portolan delete.
-func inSteps(m *child, resource string) error {
+// deleteInSteps deletes a resource and everything below it like portolan delete.
+func deleteInSteps(m *child, resource string) error {
 	c, err := dial(m.addr, nil)
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func inSteps(m *child, resource string) error {
 	}
 }
 
-// besideLarge measures creates alone and during a large operation.
-func (b *bench) besideLarge(m *child, create []byte, what string, large func() error) error {
+// measureDuringLarge measures creates alone and during a large operation.
+func (b *bench) measureDuringLarge(m *child, create []byte, what string, large func() error) error {
 	alone, err := b.slowest(m.addr, create)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (b *bench) besideLarge(m *child, create []byte, what string, large func() e
 				return err
 			}
 			slices.Sort(all)
-			b.note(fmt.Sprintf("(F) creates beside %s, %v: what 95 of 100 take at most (%v alone), and the longest", what,
+			b.addResult(fmt.Sprintf("(F) creates beside %s, %v: what 95 of 100 take at most (%v alone), and the longest", what,
 				took.Round(10*time.Millisecond), alone.Round(10*time.Microsecond)),
 				fmt.Sprintf("%v, %v", all[len(all)*95/100].Round(10*time.Microsecond), all[len(all)-1].Round(time.Millisecond)))
 			return nil

@@ -98,8 +98,8 @@ func status(pid int, name string) (float64, error) {
 
 // connection sends prepared requests over one connection and reads the responses with minimal work.
 type connection struct {
-	conn net.Conn
-	in   *bufio.Reader
+	conn   net.Conn
+	reader *bufio.Reader
 }
 
 func dial(addr string, config *tls.Config) (*connection, error) {
@@ -132,7 +132,7 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 	if _, err := c.conn.Write(rq); err != nil {
 		return 0, nil, err
 	}
-	line, err := c.in.ReadSlice('\n')
+	line, err := c.reader.ReadSlice('\n')
 	if err != nil || len(line) < 12 {
 		return 0, nil, fmt.Errorf("no status line: %q %w", line, err)
 	}
@@ -142,7 +142,7 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 	}
 	length, chunked := 0, false
 	for {
-		line, err := c.in.ReadSlice('\n')
+		line, err := c.reader.ReadSlice('\n')
 		if err != nil {
 			return 0, nil, err
 		}
@@ -162,20 +162,20 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 	read := func(n int) error {
 		if want {
 			part := make([]byte, n)
-			if _, err := io.ReadFull(c.in, part); err != nil {
+			if _, err := io.ReadFull(c.reader, part); err != nil {
 				return err
 			}
 			body = append(body, part...)
 			return nil
 		}
-		_, err := c.in.Discard(n)
+		_, err := c.reader.Discard(n)
 		return err
 	}
 	if !chunked {
 		return code, body, read(length)
 	}
 	for {
-		line, err := c.in.ReadSlice('\n')
+		line, err := c.reader.ReadSlice('\n')
 		if err != nil {
 			return 0, nil, err
 		}
@@ -186,7 +186,7 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 		if err := read(int(n)); err != nil {
 			return 0, nil, err
 		}
-		if _, err := c.in.Discard(2); err != nil {
+		if _, err := c.reader.Discard(2); err != nil {
 			return 0, nil, err
 		}
 		if n == 0 {

@@ -21,8 +21,8 @@ import (
 
 // row is one line of the result table.
 type row struct {
-	what, ours, bare, ratio, goal string
-	good                          bool
+	what, portolan, bare, ratio, goal string
+	good                              bool
 }
 
 // bench holds the shared state of the measurements.
@@ -116,12 +116,12 @@ func containsRune(text string, want rune) bool {
 func (b *bench) add(what, ours, bare string, ratio float64, goal string, good bool) {
 	r := row{what, ours, bare, fmt.Sprintf("%.2f", ratio), goal, good}
 	b.rows = append(b.rows, r)
-	fmt.Fprintf(os.Stderr, "%s: %s against %s, ratio %s (%s)\n", r.what, r.ours, r.bare, r.ratio, r.goal)
+	fmt.Fprintf(os.Stderr, "%s: %s against %s, ratio %s (%s)\n", r.what, r.portolan, r.bare, r.ratio, r.goal)
 }
 
-// note adds a result without a comparison.
-func (b *bench) note(what, ours string) {
-	b.rows = append(b.rows, row{what: what, ours: ours, bare: "-", ratio: "-", goal: "-", good: true})
+// addResult adds a result without a comparison.
+func (b *bench) addResult(what, ours string) {
+	b.rows = append(b.rows, row{what: what, portolan: ours, bare: "-", ratio: "-", goal: "-", good: true})
 	fmt.Fprintf(os.Stderr, "%s: %s\n", what, ours)
 }
 
@@ -135,7 +135,7 @@ func (b *bench) print() {
 		} else if r.goal == "-" {
 			mark = ""
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.ours, r.bare, r.ratio, r.goal, mark)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.portolan, r.bare, r.ratio, r.goal, mark)
 	}
 	_ = w.Flush()
 }

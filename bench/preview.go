@@ -11,7 +11,7 @@ import (
 // preview measures (z): the 95th percentile of a create while another client performs up to twenty dry runs per second, compared with the
 // same without dry runs. The dry runs delete a block with a million addresses, create 2,000 addresses at once, and rename a block.
 func (b *bench) preview() error {
-	dir, network, err := b.data(inUse)
+	dir, network, err := b.data(usedAddresses)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (b *bench) questionAddresses() int {
 
 // addSurroundings adds networks and records to the database. run executes SQL.
 func (b *bench) addSurroundings(o server.Options, run func(script string) error) error {
-	network, record, err := b.beginQuestions(o)
+	network, record, err := b.createQuestions(o)
 	if err != nil {
 		return err
 	}
@@ -208,8 +208,8 @@ func (b *bench) addSurroundings(o server.Options, run func(script string) error)
 		"UPDATE record_count SET n = " + strconv.Itoa(questionRecords) + ";")
 }
 
-// beginQuestions creates the first network and the first record, which addSurroundings copies.
-func (b *bench) beginQuestions(o server.Options) (network, record string, err error) {
+// createQuestions creates the first network and the first record, which addSurroundings copies.
+func (b *bench) createQuestions(o server.Options) (network, record string, err error) {
 	m, err := spawn("manager", o.Data+o.Database, "")
 	if err != nil {
 		return "", "", err
@@ -278,7 +278,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 			return err
 		}
 	}
-	if err := b.oursAlone(what, m, bare, len(all), addresses); err != nil {
+	if err := b.measureSearch(what, m, bare, len(all), addresses); err != nil {
 		return err
 	}
 	if b.question != "" {

@@ -35,9 +35,9 @@ type resolving struct {
 	name, program string
 	start         func(dir, upstream string, port int) *exec.Cmd
 	// goals are the minimum ratios of Portolan for cached answers and for new names; 0 is none.
-	goals [2]float64
-	pid   int
-	at    string
+	goals   [2]float64
+	pid     int
+	address string
 	// rates are answers a second, costs the CPU time of an answer in microseconds: for cached answers and for new names.
 	rates, costs [2][]float64
 }
@@ -184,7 +184,7 @@ func (r *resolving) run(dir, upstream string) (stop func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r.pid, r.at = cmd.Process.Pid, fmt.Sprintf("127.0.0.1:%d", port)
+	r.pid, r.address = cmd.Process.Pid, fmt.Sprintf("127.0.0.1:%d", port)
 	stop = func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
@@ -194,7 +194,7 @@ func (r *resolving) run(dir, upstream string) (stop func(), err error) {
 	m := new(dns.Msg)
 	m.SetQuestion("ready.example.", dns.TypeA)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if a, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, r.at); err == nil && len(a.Answer) == 1 {
+		if a, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, r.address); err == nil && len(a.Answer) == 1 {
 			return stop, nil
 		}
 		if time.Now().After(deadline) {
@@ -234,7 +234,7 @@ func (r *resolving) measure(kind int, queries string, args ...string) error {
 
 // ask runs dnsperf. It returns the rate and the number of the answers.
 func (r *resolving) ask(queries string, args ...string) (rate, answers float64, err error) {
-	host, port, err := net.SplitHostPort(r.at)
+	host, port, err := net.SplitHostPort(r.address)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -45,8 +45,8 @@ const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM u
 const freeRows = "SELECT CAST(f.container AS TEXT), f.low, f.high FROM free f WHERE f.container = " +
 	"(SELECT id FROM resource WHERE collection = 'networks' AND low = KEY(10.0.0.0))"
 
-// oursAlone measures the search, and the map compared with bare statements. statement is the number of the first of these.
-func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {
+// measureSearch measures the search, and the map compared with bare statements. statement is the number of the first of these.
+func (b *bench) measureSearch(what string, m, bare *child, statement, addresses int) error {
 	if strings.Contains("search", b.question) {
 		if err := b.searches(what, m, addresses); err != nil {
 			return err

@@ -131,7 +131,7 @@ func (w *wired) structure(m *child) error {
 	if err := w.fullAgain(); err != nil {
 		return err
 	}
-	return w.besideImport(m)
+	return w.measureDuringImport(m)
 }
 
 // fullAgain measures a full deployment that changes nothing.

@@ -11,12 +11,12 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// inUse is the number of addresses in the block whose usage is read.
-const inUse = 1_000_000
+// usedAddresses is the number of addresses in the block whose usage is read.
+const usedAddresses = 1_000_000
 
 // usage measures (k): the usage of a block with a million addresses, compared with an empty block.
 func (b *bench) usage() error {
-	dir, network, err := b.data(inUse)
+	dir, network, err := b.data(usedAddresses)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (b *bench) usage() error {
 
 // sharedUsage measures (w): the same on PostgreSQL.
 func (b *bench) sharedUsage() error {
-	url, network, err := b.filled(inUse)
+	url, network, err := b.filled(usedAddresses)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 	if err != nil {
 		return err
 	}
-	ours, err := measure(full, inUse-10)
+	ours, err := measure(full, usedAddresses-10)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (b *bench) wire() error {
 	if err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("(B) the first deployment of a zone of a million records to %d service points", wirePoints),
+	b.addResult(fmt.Sprintf("(B) the first deployment of a zone of a million records to %d service points", wirePoints),
 		took.Round(time.Millisecond).String())
 	for _, part := range []struct {
 		rate        int

@@ -17,7 +17,7 @@ func TestAnsible(t *testing.T) {
 		t.Skip("Ansible is not here: make ansible-test")
 	}
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -112,7 +112,7 @@ func (n *anycastNetwork) lists(text string) {
 // when the resolver becomes unhealthy or is killed, or when the service point ends.
 func TestAnycastInANetworkNamespace(t *testing.T) {
 	n := newAnycastNetwork(t)
-	up := &upstream{at: "203.0.113.53:53"}
+	up := &upstream{address: "203.0.113.53:53"}
 	start := func() {
 		if err := inside(n.gw, func() error { up.start(t); return nil }); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAnycastInANetworkNamespace(t *testing.T) {
 	}
 	start()
 	defer func() { up.stop() }()
-	n.in(n.gw, "route", "add", "198.51.100.53/32", "via", "10.77.0.2")
+	n.runIP(n.gw, "route", "add", "198.51.100.53/32", "via", "10.77.0.2")
 	configuration := n.file("resolver.json", `{"listen":[{"address":"198.51.100.53"}],"upstreams":[{"address":"203.0.113.53"}]}`)
 	deploy := []string{"deploy", "edge", "dns-resolver-service", "--configuration", configuration, "--anycast", "198.51.100.53"}
 	if text, err := n.fleet(deploy...); err == nil || !strings.Contains(text, "anycastAddresses") {
@@ -199,7 +199,7 @@ func TestAnycastInANetworkNamespace(t *testing.T) {
 		out, err := exec.Command("ip", "-n", n.sp, "addr", "show", "dev", "lo").CombinedOutput()
 		return fmt.Sprint(string(out), err)
 	}
-	n.in(n.sp, "addr", "del", "198.51.100.53/32", "dev", "lo")
+	n.runIP(n.sp, "addr", "del", "198.51.100.53/32", "dev", "lo")
 	if !until(func() bool { return strings.Contains(shows(), "198.51.100.53/32") }) {
 		t.Errorf("an address that has gone does not come back:\n%s", n.agent.text())
 	}

@@ -22,17 +22,17 @@ import (
 
 // upstream is a DNS server that answers every A query with 192.0.2.77.
 type upstream struct {
-	at     string
-	server *dns.Server
+	address string
+	server  *dns.Server
 }
 
 func (u *upstream) start(t *testing.T) {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", u.at)
+	packets, err := net.ListenPacket("udp", u.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.at = packets.LocalAddr().String()
+	u.address = packets.LocalAddr().String()
 	u.server = &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m := new(dns.Msg)
 		m.SetReply(r)
@@ -118,7 +118,7 @@ func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) 
 		p.t.Fatal(err)
 	}
 	file = filepath.Join(p.t.TempDir(), "resolver.json")
-	text := fmt.Sprintf(`{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]%s}`, host, port, up.at, more)
+	text := fmt.Sprintf(`{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]%s}`, host, port, up.address, more)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
 		}
 	})
-	up := &upstream{at: "127.0.0.1:0"}
+	up := &upstream{address: "127.0.0.1:0"}
 	up.start(t)
 	defer func() { up.stop() }()
 	at, file := p.configuration(up, "")

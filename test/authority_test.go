@@ -23,7 +23,7 @@ import (
 // authority is a server of the manager that runs on a service point and answers at an address.
 type authority struct {
 	*fleetPoint
-	at, server string
+	address, server string
 }
 
 // asked queries a server and returns the response code and the data, sorted.
@@ -43,7 +43,7 @@ func asked(server, name string, kind uint16) string {
 }
 
 // asks queries the authority.
-func (a *authority) asks(name string, kind uint16) string { return asked(a.at, name, kind) }
+func (a *authority) asks(name string, kind uint16) string { return asked(a.address, name, kind) }
 
 // copied transfers the zone harbour.example and returns the number of records. If secret is not empty, it uses the TSIG key copy.
 func (a *authority) copied(secret string) (records int, err error) {
@@ -52,7 +52,7 @@ func (a *authority) copied(secret string) (records int, err error) {
 		q.SetTsig("copy.", dns.HmacSHA256, 300, time.Now().Unix())
 		transfer.TsigSecret = map[string]string{"copy.": secret}
 	}
-	envelopes, err := transfer.In(q, a.at)
+	envelopes, err := transfer.In(q, a.address)
 	if err != nil {
 		return 0, err
 	}
@@ -107,8 +107,8 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 		}
 	})
 	var err error
-	a.at = freeport.Reserve(t).String()
-	host, port, err := net.SplitHostPort(a.at)
+	a.address = freeport.Reserve(t).String()
+	host, port, err := net.SplitHostPort(a.address)
 	if err != nil {
 		t.Fatal(err)
 	}

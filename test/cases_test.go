@@ -101,7 +101,7 @@ func TestCases(t *testing.T) {
 			testCase("phpipam-vrfs", "addresses.csv"), "-y"), code: 2, says: []string{"there are the VRFs ALPHA, BETA: choose one by --vrf"},
 			hasNot: []string{"192.0.2."}},
 		"phpipam-vrfs, one": {command: online("import", "phpipam", testCase("phpipam-vrfs", "subnets.csv"),
-			testCase("phpipam-vrfs", "addresses.csv"), "--vrf", "BETA", "-y"), says: []string{"left out: what is in the VRF ALPHA"},
+			testCase("phpipam-vrfs", "addresses.csv"), "--vrf", "BETA", "-y"), says: []string{"left out: rows of the VRF ALPHA"},
 			has:    []string{`"192.0.2.0/24"`, `"beta"`, `"192.0.2.10"`, `"beta-gw"`, `"192.0.2.11"`, `"beta-only"`},
 			hasNot: []string{"alpha"}},
 		"dhcpd6-temporary": {command: online("import", "dhcpd", testCase("dhcpd6-temporary", "dhcpd6.conf"), "-y"),
@@ -111,7 +111,7 @@ func TestCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := serve(t, "")
-			m.at()
+			m.setEnvironment()
 			m.portolan("create", "configuration", "name=main")
 			m.portolan("create", "view", "name=internal")
 			if c.stops {
@@ -183,7 +183,7 @@ func TestNetboxAddressesOutside(t *testing.T) {
 	}))
 	defer netbox.Close()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	command := []string{"import", "netbox", "--from", netbox.URL, "--from-token", "x", "--view", "internal", "-y"}
@@ -214,7 +214,7 @@ func TestNetboxAddressesOutside(t *testing.T) {
 func TestSmallNetworks(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=192.0.2.0/24")
 	for network, addresses := range map[string]int{"192.0.2.0/31": 2, "192.0.2.8/32": 1, "192.0.2.16/30": 1} {
@@ -232,7 +232,7 @@ func TestSmallNetworks(t *testing.T) {
 func TestPlacesInSeveralConfigurations(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	for _, name := range []string{"A", "B"} {
 		m.portolan("create", "configuration", "name="+name)
 		m.portolan("create", "view", "name=internal", "--configuration", name)

@@ -80,15 +80,15 @@ type chaos struct {
 	kills, databases int
 
 	mu sync.Mutex
-	// given are the addresses in use, with the client that owns each. Guarded by mu.
-	given map[string]int
+	// assigned are the addresses in use, with the client that owns each. Guarded by mu.
+	assigned map[string]int
 	// unsure counts requests without a response or with an uncertain result.
 	unsure, answers atomic.Int64
 }
 
 func newChaos(t *testing.T, url string) *chaos {
 	t.Helper()
-	c := &chaos{t: t, given: map[string]int{}}
+	c := &chaos{t: t, assigned: map[string]int{}}
 	for i := range c.managers {
 		c.managers[i] = serve(t, url)
 	}
@@ -122,7 +122,7 @@ func (c *chaos) run(disturb func(n int)) {
 	var clients sync.WaitGroup
 	all := make([]*chaosClient, 64)
 	for i := range all {
-		all[i] = &chaosClient{chaos: c, number: i, addresses: map[string]held{}, records: map[string]string{}}
+		all[i] = &chaosClient{chaos: c, number: i, addresses: map[string]heldAddress{}, records: map[string]string{}}
 		clients.Go(func() { all[i].work(over) })
 	}
 	followed := followers(c.t, 3, c.token, c.managers[:]...)
@@ -202,11 +202,11 @@ type chaosClient struct {
 	*chaos
 	number    int
 	sent      int
-	addresses map[string]held   // by ID
-	records   map[string]string // ID to name
+	addresses map[string]heldAddress // by ID
+	records   map[string]string      // ID to name
 }
 
-type held struct{ address, name string }
+type heldAddress struct{ address, name string }
 
 func (c *chaosClient) work(over <-chan struct{}) {
 	for !c.t.Failed() {
@@ -280,11 +280,11 @@ func (c *chaosClient) assign(name string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other, twice := c.given[a.Address]; twice {
+	if other, twice := c.assigned[a.Address]; twice {
 		c.t.Errorf("%s was given to %d and to %d", a.Address, other, c.number)
 	}
-	c.given[a.Address] = c.number
-	c.addresses[a.ID.String()] = held{a.Address, name}
+	c.assigned[a.Address] = c.number
+	c.addresses[a.ID.String()] = heldAddress{a.Address, name}
 }
 
 // host creates a host record with its own address: rows that belong together.
@@ -308,7 +308,7 @@ func (c *chaosClient) any() (id string) {
 func (c *chaosClient) rename(name string) {
 	if id := c.any(); id != "" {
 		c.ask(http.MethodPatch, "/addresses/"+id, `{"name":"`+name+`"}`, "", 200)
-		c.addresses[id] = held{c.addresses[id].address, name}
+		c.addresses[id] = heldAddress{c.addresses[id].address, name}
 	}
 }
 
@@ -320,7 +320,7 @@ func (c *chaosClient) release() {
 	address := c.addresses[id].address
 	// Before the response, because another client may receive the address first.
 	c.mu.Lock()
-	delete(c.given, address)
+	delete(c.assigned, address)
 	c.mu.Unlock()
 	c.ask(http.MethodDelete, "/addresses/"+id, "", "", 204, 404)
 	delete(c.addresses, id)

@@ -12,9 +12,9 @@ import (
 // package registry.
 const publicClients = "PORTOLAN_TEST_CLIENTS"
 
-// fromSource returns a checkout of a public client and the Python of an environment with its requirements. The test is skipped without a
-// checkout.
-func fromSource(t *testing.T, repository string, packages ...string) (dir, python string) {
+// installFromSource returns a checkout of a public client and the Python of an environment with its requirements. The test is skipped
+// without a checkout.
+func installFromSource(t *testing.T, repository string, packages ...string) (dir, python string) {
 	t.Helper()
 	dir = filepath.Join(os.Getenv(publicClients), repository)
 	if _, err := os.Stat(dir); os.Getenv(publicClients) == "" || err != nil {
@@ -46,7 +46,7 @@ func world(t *testing.T) *manager {
 // TestPublicOctoDNS checks that the public octoDNS provider plans and creates missing records, and plans nothing the second time.
 func TestPublicOctoDNS(t *testing.T) {
 	t.Parallel()
-	source, python := fromSource(t, "octodns-bluecat", "octodns", "setuptools")
+	source, python := installFromSource(t, "octodns-bluecat", "octodns", "setuptools")
 	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m, dir := world(t), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "zones"), 0o700); err != nil {
@@ -79,7 +79,7 @@ func TestPublicOctoDNS(t *testing.T) {
 // sends a request.
 func TestPublicBamClient(t *testing.T) {
 	t.Parallel()
-	source, python := fromSource(t, "BamClient", "requests", "setuptools", "wheel")
+	source, python := installFromSource(t, "BamClient", "requests", "setuptools", "wheel")
 	pip(t, python, "--no-deps", "--no-build-isolation", source)
 	m := world(t)
 	for _, c := range []struct{ args, want string }{
@@ -106,7 +106,7 @@ func TestPublicBamClient(t *testing.T) {
 // TestPublicCSVImporter checks that the public CSV importer passes its self-test, which creates, changes and deletes resources.
 func TestPublicCSVImporter(t *testing.T) {
 	t.Parallel()
-	source, python := fromSource(t, "Bluecat-CSV-Importer", "setuptools")
+	source, python := installFromSource(t, "Bluecat-CSV-Importer", "setuptools")
 	pip(t, python, "-r", filepath.Join(source, "requirements.txt"))
 	m := world(t)
 	run := exec.Command(python, "import.py", "self-test")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// at sets the environment so that the commands of the test use the manager.
-func (m *manager) at() {
+// setEnvironment sets the environment so that the commands of the test use the manager.
+func (m *manager) setEnvironment() {
 	m.env = []string{"PORTOLAN_URL=http://" + m.api, "PORTOLAN_TOKEN=" + m.token,
 		"PORTOLAN_CONTEXTS=" + filepath.Join(m.t.TempDir(), "contexts.yaml")}
 }
@@ -43,7 +43,7 @@ func (m *manager) says(wants []string, args ...string) string {
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.says([]string{"+ Configuration main", "1 created, transaction"}, "create", "configuration", "name=main")
 	m.says([]string{"+ IPv4Block 10.0.0.0/8"}, "create", "block", "range=10.0.0.0/8", "name=Harbour")
 	m.says([]string{"only tried: 1 created"}, "create", "network", "range=10.1.0.0/24", "name=office", "-n")
@@ -124,7 +124,7 @@ func transactionOf(m *manager, _ string) string {
 func TestCommandLineRefuses(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "configuration", "name=other")
@@ -181,7 +181,7 @@ func TestCommandLineRefuses(t *testing.T) {
 func TestApplyFiles(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "tagGroup", "name=owners")
 	m.portolan("create", "tag", "name=north", "--in", "tagGroups/owners")
@@ -258,7 +258,7 @@ userDefinedFields: null
 
 	// On another manager.
 	other := serve(t, "")
-	other.at()
+	other.setEnvironment()
 	other.says([]string{" created"}, "apply", "-f", file)
 	other.says([]string{"no changes"}, "apply", "-f", file)
 	if again := other.portolan("export", "configurations/main"); again != exported {
@@ -287,7 +287,7 @@ userDefinedFields: null
 func TestContextsAndCompletion(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "network", "range=10.1.0.0/24", "name=office")

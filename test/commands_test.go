@@ -40,7 +40,7 @@ func TestCommandsAcceptNames(t *testing.T) {
 	other := m.id("/configurations", `{"name":"other"}`)
 	twice := m.id("/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	m.id("/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.at()
+	m.setEnvironment()
 	if text := m.portolan("rights", "--user", "carol", "networks/10.1.0.0/24"); !strings.Contains(text, "networks/10.1.0.0/24: HIDE") {
 		t.Errorf("carol may %s", text)
 	}

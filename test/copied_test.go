@@ -27,7 +27,7 @@ func copiedZones(t *testing.T, database string) {
 	t.Helper()
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
-	_, port, _ := strings.Cut(a.at, ":")
+	_, port, _ := strings.Cut(a.address, ":")
 	secret := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	named := theirs(t, fmt.Sprintf(`key "copy" { algorithm hmac-sha256; secret %q; };
 		zone "far.example" { type primary; file "far.example"; allow-update { any; }; allow-transfer { key copy; };
@@ -92,10 +92,10 @@ func copiedZones(t *testing.T, database string) {
 	n := new(dns.Msg)
 	n.SetNotify("far.example.")
 	from := &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)}}
-	if r, _, err := (&dns.Client{Dialer: from}).Exchange(n, a.at); err != nil || r.Rcode != dns.RcodeRefused {
+	if r, _, err := (&dns.Client{Dialer: from}).Exchange(n, a.address); err != nil || r.Rcode != dns.RcodeRefused {
 		t.Errorf("a notice of an unknown sender is answered with %v %v", r, err)
 	}
-	named.end()
+	named.stop()
 	if got := a.asks("winch.far.example.", dns.TypeTXT); got != `NOERROR "two"` {
 		t.Errorf("while it is away its zone is %s", got)
 	}

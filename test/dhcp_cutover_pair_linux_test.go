@@ -125,7 +125,7 @@ func cutOverPair(t *testing.T, kind, file, leases, normal string) {
 	other := l.partnerLab()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
-	m.at()
+	m.setEnvironment()
 	servers := []*sourceManager{newSourcePoint(t, m, configuration, "dhcp1", "dhcp1", `"managementAddress":"`+firstOfPair+`"`, l.server),
 		newSourcePoint(t, m, configuration, "dhcp2", "dhcp2", `"managementAddress":"`+secondOfPair+`"`, l.partner)}
 	sources := sourcesOfPair(t, filepath.Join("testdata", "dhcp", file))

@@ -18,7 +18,7 @@ import (
 // pairServer is a DHCP server of a failover pair, at a service point.
 type pairServer struct {
 	*authority
-	name, at, own string
+	name, address, own string
 }
 
 // newPairServer creates a service point with a DHCP server.
@@ -46,7 +46,7 @@ func newPairServer(t *testing.T, m *manager, configuration, name, address, liste
 		t.Fatal(p.process.text())
 	}
 	p.fleet("deploy", name, "dhcp-service", "--configuration", file)
-	return &pairServer{authority: &authority{fleetPoint: p, server: server}, name: name, at: at, own: fmt.Sprint(interfaces.Data[0].ID)}
+	return &pairServer{authority: &authority{fleetPoint: p, server: server}, name: name, address: at, own: fmt.Sprint(interfaces.Data[0].ID)}
 }
 
 // TestFailoverOnTheWire checks a failover pair of two service points with the manager: they connect, one continues without the other,
@@ -77,7 +77,7 @@ func TestFailoverOnTheWire(t *testing.T) {
 	state(one, "NORMAL")
 	state(two, "NORMAL")
 	client := func(server *pairServer) dhcpClient {
-		return dhcpClient{t, server.at, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
+		return dhcpClient{t, server.address, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
 	}
 	var ack *dhcpv4.DHCPv4
 	if !until(func() bool {

@@ -58,7 +58,7 @@ func TestLeasesAreImported(t *testing.T) {
 		}
 	}
 	write(iscLeases(now))
-	m.at()
+	m.setEnvironment()
 	imports := func(more ...string) (code int, out string) {
 		t.Helper()
 		return m.wrong(append([]string{"import", "leases", file, "--configuration", "main"}, more...)...)

@@ -74,7 +74,7 @@ func TestNamesOfDHCPClients(t *testing.T) {
 		p.fleet("deploy", "edge", application, "--configuration", file)
 	}
 	p.becomes("HEALTHY")
-	a := &authority{fleetPoint: p, server: server, at: net.JoinHostPort(dnsAddress, "53")}
+	a := &authority{fleetPoint: p, server: server, address: net.JoinHostPort(dnsAddress, "53")}
 	deploy := func(service string) {
 		t.Helper()
 		if state, message := a.deploy("/servers/"+server+"/deployments", `{"type":"FullDeployment","service":"`+service+`"}`); !strings.HasPrefix(

@@ -457,7 +457,7 @@ func newSourceManager(t *testing.T, l *sourceLab) *sourceManager {
 	t.Helper()
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
-	m.at()
+	m.setEnvironment()
 	return newSourcePoint(t, m, configuration, "dhcp1", "edge", `"managementAddress":"192.0.2.254","servicesIpv6Address":"`+
 		sourceServer6+`"`, l.server)
 }

@@ -20,9 +20,9 @@ import (
 
 // dhcpClient is a client behind a relay in 10.0.0.0/24.
 type dhcpClient struct {
-	t   *testing.T
-	at  string
-	mac net.HardwareAddr
+	t       *testing.T
+	address string
+	mac     net.HardwareAddr
 }
 
 // ask sends a message and returns the reply; nil if there is none.
@@ -34,7 +34,7 @@ func (c dhcpClient) ask(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhc
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	conn, err := new(net.Dialer).DialContext(c.t.Context(), "udp4", c.at)
+	conn, err := new(net.Dialer).DialContext(c.t.Context(), "udp4", c.address)
 	if err != nil {
 		c.t.Fatal(err)
 	}

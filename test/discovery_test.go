@@ -15,11 +15,11 @@ func TestDiscoveryCommand(t *testing.T) {
 	t.Parallel()
 	agent := snmpagent.Start(t, snmpagent.Switch)
 	m := serve(t, "", "--sweep")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "--in", "configurations/main", "range=10.0.0.0/8")
 	m.portolan("create", "network", "--in", "blocks/10.0.0.0/8", "range=10.0.0.0/24")
-	m.ends(2, "name findings by their ids", "discovery", "accept")
+	m.ends(2, "select findings by their ids", "discovery", "accept")
 	m.portolan("create", "IPv4ReconciliationPolicy", "--in", "networks/10.0.0.0/24", "enabled=true", "discoveryMethod=SNMP",
 		"startDateTime="+time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339), "frequency=P1D", "packetsPerSecond=10000",
 		fmt.Sprintf(`seedRouterAddresses=["%s"]`, agent.Addr()),

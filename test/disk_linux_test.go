@@ -44,7 +44,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
 		}
 	})
-	up := &upstream{at: "127.0.0.1:0"}
+	up := &upstream{address: "127.0.0.1:0"}
 	up.start(t)
 	defer up.stop()
 	at, file := p.configuration(up, `,"queryLog":{"every":1}`) // logs each query, even without space
@@ -58,7 +58,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 	other, file := p.configuration(up, `,"cache":{"entries":77}`)
 	p.fleet("deploy", "edge", id, "--configuration", file)
 	if !until(func() bool {
-		return strings.Contains(p.fleet("show", "edge"), "the desired state cannot be kept on the disk")
+		return strings.Contains(p.fleet("show", "edge"), "the desired state cannot be stored on the disk")
 	}) {
 		t.Errorf("a full disk is not shown:\n%s\n%s", p.fleet("show", "edge"), p.process.text())
 	}

@@ -77,7 +77,7 @@ func TestDocs(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			m := serve(t, "")
-			m.at()
+			m.setEnvironment()
 			dir, assigned := t.TempDir(), ""
 			for _, s := range all {
 				if name, ok := strings.CutPrefix(s.command, "cat "); ok && !strings.Contains(name, " ") { // a file that the page shows

@@ -45,7 +45,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 		t.Fatal(err)
 	}
 	n.start()
-	t.Cleanup(n.end)
+	t.Cleanup(n.stop)
 	for name := range zones {
 		if !until(func() bool {
 			return strings.HasPrefix(asked(foreignAddress+":53", dns.Fqdn(name), dns.TypeSOA), "NOERROR")
@@ -64,7 +64,7 @@ func (n *named) start() {
 	}
 }
 
-func (n *named) end() {
+func (n *named) stop() {
 	_ = n.c.Process.Kill()
 	_ = n.c.Wait()
 }

@@ -43,7 +43,8 @@ func TestImportsOfOtherPrograms(t *testing.T) {
 				"ranges/2001:db8:1::1-2001:db8:1::ffff:ffff type IPv6DHCPRange",
 				"addresses/2001:db8:1::1:10 reservedUsing CLIENT_DUID",
 				"addresses/2001:db8:1::1:11 state STATIC"},
-			[]string{"2001:db8:1:: of a pool, which no host of", "circuit-id and flex-id", "interfaces-config", "renew-timer and rebind-timer",
+			[]string{"2001:db8:1:: of a pool, which is not a host address of", "circuit-id and flex-id", "interfaces-config",
+				"renew-timer and rebind-timer",
 				"+ DHCPv4ClientOption log-server"}, 0},
 		{[]string{"infoblox", sample("infoblox.csv"), "--view", "internal"},
 			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 name Office, first floor",
@@ -60,7 +61,7 @@ func TestImportsOfOtherPrograms(t *testing.T) {
 		t.Run(c.args[0], func(t *testing.T) {
 			t.Parallel()
 			m := serve(t, "")
-			m.at()
+			m.setEnvironment()
 			m.portolan("create", "configuration", "name=main")
 			m.portolan("create", "view", "name=internal")
 			command := append([]string{"import"}, c.args...)
@@ -129,7 +130,7 @@ func TestImportNetbox(t *testing.T) {
 	}))
 	defer netbox.Close()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	command := []string{"import", "netbox", "--from", netbox.URL, "--from-token", "secret", "--view", "internal", "--vrf", "global"}
@@ -155,7 +156,7 @@ func TestImportNetbox(t *testing.T) {
 func TestImportBind(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "network", "range=10.1.0.0/24")
@@ -198,7 +199,7 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
-	m.ends(3, "none.conf: there is no such file: its zones are not imported: add the file", included...)
+	m.ends(3, "none.conf: the file does not exist: its zones are not imported: add the file", included...)
 	m.ends(3, "not in an imported zone, kept: zone lab.example (view internal)", included...)
 	// An address is listed if its last record is pruned.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
@@ -255,7 +256,7 @@ func TestImportBind(t *testing.T) {
 func TestImportsRefuse(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	dir, before := t.TempDir(), m.portolan("list", "blocks", "--total")
 	for name, c := range map[string]struct{ kind, text, says string }{
@@ -299,7 +300,7 @@ func TestImportsRefuse(t *testing.T) {
 func TestImportListsMissingResources(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	dir := t.TempDir()
 	for _, name := range []string{"one", "two"} {
 		m.portolan("create", "configuration", "name="+name)
@@ -336,7 +337,7 @@ func TestImportListsMissingResources(t *testing.T) {
 	later := []string{"10.1.0.0,24,office\n", "10.1.0.5,h5,\n"}
 	says(run(0, "one", later[0], later[1], "-y"), "not in the source, kept (--prune deletes it): IPv4Network 10.2.0.0/24",
 		"not in the source, kept (--prune deletes it): IPv4Address 10.1.0.6",
-		"empty in the source, kept (--prune takes it away): IPv4Address 10.1.0.5: macAddress")
+		"empty in the source, kept (--prune removes it): IPv4Address 10.1.0.5: macAddress")
 	says(run(2, "one", later[0], later[1], "--prune"), "then add --yes")
 	says(run(3, "one", later[0]+"10.9.0.0,x,bad\n", later[1], "--prune", "-y"), "nothing is deleted", "skipped 1: ")
 	says(run(0, "one", later[0], later[1], "--prune", "-y"), "2 deleted")
@@ -357,7 +358,7 @@ func TestImportListsMissingResources(t *testing.T) {
 func TestLinesArePruned(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	file := filepath.Join(t.TempDir(), "rows.csv")
@@ -402,7 +403,7 @@ func TestLinesArePruned(t *testing.T) {
 func TestSignedZoneFilesArePruned(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	file := filepath.Join(t.TempDir(), "db")
@@ -422,7 +423,7 @@ func TestSignedZoneFilesArePruned(t *testing.T) {
 func TestImportFilePrunes(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "tagGroup", "name=plans")
@@ -457,7 +458,7 @@ func TestImportFilePrunes(t *testing.T) {
 func TestImportOfALongSource(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	m.portolan("create", "tagGroup", "name=sources")
@@ -508,7 +509,7 @@ func TestImportOfALongSource(t *testing.T) {
 	run(0, changed, []string{fmt.Sprintf(lost, "would no longer have")}, "-n")
 	run(0, changed, []string{fmt.Sprintf(lost, "no longer has"), "not in the file, kept (prune deletes it): TXTRecord t0.example.net",
 		"10007 unchanged",
-		"empty in the source, kept (--prune takes it away): line 8 (txtrecord t5.example.net): TXTRecord"}, "-y")
+		"empty in the source, kept (--prune removes it): line 8 (txtrecord t5.example.net): TXTRecord"}, "-y")
 	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources without a row would be deleted",
 		"run again with --yes"}, "--prune")
 	records(many + 1)
@@ -523,7 +524,7 @@ func TestImportOfALongSource(t *testing.T) {
 func TestZoneGroupIsLinkedOnce(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "server", "--in", "configurations/main", "name=dhcp1", "profile=PORTOLAN_SERVICE_POINT",
 		`interfaces=[{"type":"NetworkInterface","name":"dhcp1.example","managementAddress":"127.0.0.1"}]`)

@@ -210,7 +210,7 @@ func (p *processes) killAll() {
 	}
 }
 
-func of(ts *testscript.TestScript) *processes {
+func processesOf(ts *testscript.TestScript) *processes {
 	p, ok := ts.Value("processes").(*processes)
 	if !ok {
 		ts.Fatalf("no processes")
@@ -232,7 +232,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	env := append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD="+ts.Getenv("PORTOLAN_ADMIN_PASSWORD"))
 	p, err := launch(ts.MkAbs(args[0]+".out"), env, ts.Getenv("WORK"), append([]string{binary}, args[1:]...)...)
 	ts.Check(err)
-	all := of(ts)
+	all := processesOf(ts)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.all[args[0]] = p
@@ -241,7 +241,7 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 // cmdEnd implements end NAME [kill]: it ends a program by SIGTERM, or by SIGKILL with kill. After SIGTERM the program must end without an
 // error.
 func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
-	all := of(ts)
+	all := processesOf(ts)
 	all.mu.Lock()
 	p := all.all[args[0]]
 	delete(all.all, args[0])
@@ -260,7 +260,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 
 // cmdSee implements see NAME REGEXP: it waits until the program's output matches.
 func cmdSee(ts *testscript.TestScript, _ bool, args []string) {
-	p := of(ts).all[args[0]]
+	p := processesOf(ts).all[args[0]]
 	want := regexp.MustCompile(args[1])
 	if !until(func() bool { return want.MatchString(p.text()) }) {
 		ts.Fatalf("%s never said %s:\n%s", args[0], args[1], p.text())

@@ -68,7 +68,7 @@ func newNetwork(t *testing.T) *network {
 		n.gw + " addr add 10.77.0.1/24 dev " + n.gw0, n.gw + " link set lo up", n.gw + " link set " + n.gw0 + " up",
 		n.gw + " addr add 203.0.113.53/32 dev lo", n.gw + " addr add 203.0.113.80/32 dev lo",
 	} {
-		n.in(strings.Fields(line)...)
+		n.runIP(strings.Fields(line)...)
 	}
 	return n
 }
@@ -80,8 +80,8 @@ func (n *network) ip(args ...string) {
 	}
 }
 
-// in runs ip inside a namespace.
-func (n *network) in(args ...string) {
+// runIP runs ip inside a namespace.
+func (n *network) runIP(args ...string) {
 	n.t.Helper()
 	n.ip(append([]string{"-n"}, args...)...)
 }
@@ -267,21 +267,21 @@ func TestProbesInANetworkNamespace(t *testing.T) {
 	}
 
 	// The link is cut: all probes fail with a reason.
-	n.in(n.gw, "link", "set", n.gw0, "down")
+	n.runIP(n.gw, "link", "set", n.gw0, "down")
 	n.wants("with the link cut", `"localIpStatus":"FAILED"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
 		`"internetHttpStatus":0`,
 		`"fleetMgmtEndpointStatus":0`, `"status":"UNHEALTHY"`)
-	n.in(n.gw, "link", "set", n.gw0, "up")
+	n.runIP(n.gw, "link", "set", n.gw0, "up")
 	n.wants("with the link restored", good...)
 
 	// The default route is deleted: the manager on the link stays reachable, other targets do not.
-	n.in(n.sp, "route", "del", "default")
+	n.runIP(n.sp, "route", "del", "default")
 	n.wants("without a route", `"localIpStatus":"OK"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
 		`"fleetMgmtEndpointStatus":200`)
-	if !strings.Contains(agent.text(), "there is no IPv4 default route") {
+	if !strings.Contains(agent.text(), "no IPv4 default route exists") {
 		t.Errorf("the log has no reason:\n%s", agent.text())
 	}
-	n.in(n.sp, "route", "add", "default", "via", "10.77.0.1")
+	n.runIP(n.sp, "route", "add", "default", "via", "10.77.0.1")
 	n.wants("with the route restored", good...)
 
 	// The password is only in its file.

@@ -142,7 +142,7 @@ func responsePolicies(t *testing.T, database string) {
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
 	at := freeport.Reserve(t).String()
-	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
+	resolver := &authority{fleetPoint: a.fleetPoint, address: at}
 	host, port, _ := strings.Cut(at, ":")
 	file := filepath.Join(t.TempDir(), "resolver.json")
 	recursion := ""
@@ -182,7 +182,7 @@ func responsePolicies(t *testing.T, database string) {
 		t.Fatal(status, text, err)
 	}
 	resolver.answersWith("x.worse.test.", dns.TypeA, "NOERROR 192.0.2.1")
-	if got := asked(a.at, "bad.test.ours.rpz.", dns.TypeA); got != "REFUSED" {
+	if got := asked(a.address, "bad.test.ours.rpz.", dns.TypeA); got != "REFUSED" {
 		t.Errorf("the answer to a blocked query is %s", got)
 	}
 

@@ -14,7 +14,7 @@ func TestPython(t *testing.T) {
 		t.Skip("python3 is not here")
 	}
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	const script = `
 import json, sys

@@ -26,7 +26,7 @@ func (a *authority) records(name string, kind uint16) (found []dns.RR) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
 	m.SetEdns0(4096, true)
-	r, _, err := (&dns.Client{Timeout: time.Second, Net: "tcp"}).Exchange(m, a.at)
+	r, _, err := (&dns.Client{Timeout: time.Second, Net: "tcp"}).Exchange(m, a.address)
 	if err != nil {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (a *authority) delv(t *testing.T, anchors []*dns.DS, name, kind string) {
 	if err := os.WriteFile(anchor, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	host, port, _ := strings.Cut(a.at, ":")
+	host, port, _ := strings.Cut(a.address, ":")
 	out, _ := exec.Command(program, "@"+host, "-p", port, "-a", anchor, "+root=harbour.example", name, kind).CombinedOutput()
 	if !strings.Contains(string(out), "fully validated") {
 		t.Errorf("%s %s: %s", name, kind, out)

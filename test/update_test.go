@@ -95,7 +95,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	add := func(lines ...string) func(*dns.Msg) { return func(m *dns.Msg) { m.Insert(rrs(t, lines...)) } }
 	winch := add("winch.harbour.example. 300 A 10.0.0.40")
 	m.enableUpdates(zone)
-	if got := updating(t, a.at, "udp", "", winch); got != "REFUSED" {
+	if got := updating(t, a.address, "udp", "", winch); got != "REFUSED" {
 		t.Errorf("an update without permission is answered with %s", got)
 	}
 	var configurations struct{ Data []struct{ ID int64 } }
@@ -105,7 +105,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	m.id(fmt.Sprintf("/configurations/%d/signingKeys", configurations.Data[0].ID),
 		`{"type":"TSIGKey","name":"dhcp","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
 	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["key dhcp"]}`)
-	if got := ""; !until(func() bool { got = updating(t, a.at, "udp", secret, winch); return got == "NOERROR" }) {
+	if got := ""; !until(func() bool { got = updating(t, a.address, "udp", secret, winch); return got == "NOERROR" }) {
 		t.Fatalf("with the key an update is %s\n%s\n%s", got, a.process.text(), m.process.text())
 	}
 	// The name is answered at once, and the address gets a PTR record.
@@ -154,7 +154,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		{"an alias that comes before its host", "NOERROR", add("lift.harbour.example. 60 CNAME jib.harbour.example.",
 			"jib.harbour.example. 60 A 10.0.0.42")},
 	} {
-		if got := updating(t, a.at, "tcp", secret, c.fill); got != c.want {
+		if got := updating(t, a.address, "tcp", secret, c.fill); got != c.want {
 			t.Errorf("%s is %s, not %s\n%s", c.what, got, c.want, m.process.text())
 		}
 	}
@@ -176,11 +176,11 @@ func dynamicUpdates(t *testing.T, database string) {
 	if got := m.count("/networks/"+network+"/addresses", "address:in('10.0.0.40','10.0.0.41') and state:'STATIC'"); got != 0 {
 		t.Errorf("%d addresses were not released", got)
 	}
-	if got := updating(t, a.at, "udp", base64.StdEncoding.EncodeToString([]byte("another")), winch); got != "NOTAUTH" {
+	if got := updating(t, a.address, "udp", base64.StdEncoding.EncodeToString([]byte("another")), winch); got != "NOTAUTH" {
 		t.Errorf("with another secret an update is %s", got)
 	}
 	if program, err := exec.LookPath("nsupdate"); err == nil {
-		host, port, _ := strings.Cut(a.at, ":")
+		host, port, _ := strings.Cut(a.address, ":")
 		script := fmt.Sprintf("server %s %s\nzone harbour.example\nupdate add capstan.harbour.example 300 A 10.0.0.50\nsend\n", host, port)
 		c := exec.Command(program, "-y", "hmac-sha256:dhcp:"+secret)
 		c.Stdin = strings.NewReader(script)
@@ -198,7 +198,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		}
 	}
 	live(false)
-	if got := updating(t, a.at, "udp", secret, winch); got != "REFUSED" {
+	if got := updating(t, a.address, "udp", secret, winch); got != "REFUSED" {
 		t.Errorf("in a view that is not live an update is %s", got)
 	}
 	live(true)
@@ -209,7 +209,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	m.id("/zones/"+reverse+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["key dhcp"]}`)
 	const back, ptr = "42.0.0.10.in-addr.arpa.", "42.0.0.10.in-addr.arpa. 0 PTR jib.harbour.example."
 	backwards := func(fill func(m *dns.Msg)) string {
-		return updating(t, a.at, "tcp", secret, func(m *dns.Msg) {
+		return updating(t, a.address, "tcp", secret, func(m *dns.Msg) {
 			m.SetUpdate("0.0.10.in-addr.arpa.")
 			fill(m)
 		})
@@ -235,7 +235,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Log(err)
 	}
-	if got := updating(t, a.at, "tcp", secret, add("late.harbour.example. 60 A 192.0.2.9")); got != "SERVFAIL" {
+	if got := updating(t, a.address, "tcp", secret, add("late.harbour.example. 60 A 192.0.2.9")); got != "SERVFAIL" {
 		t.Errorf("without a manager an update is %s", got)
 	}
 	m.start()
@@ -252,8 +252,8 @@ type values struct {
 	some bool
 }
 
-// of queries a server for the records and returns them as a prerequisite.
-func (v *values) of(t *testing.T, server string) []dns.RR {
+// queryValues queries a server for the records and returns them as a prerequisite.
+func (v *values) queryValues(t *testing.T, server string) []dns.RR {
 	t.Helper()
 	m := new(dns.Msg)
 	m.SetQuestion(v.name, v.kind)
@@ -368,7 +368,7 @@ func TestUpdatesMatchBIND(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	probe := func(m *dns.Msg) { m.Insert(rrs(t, "z.harbour.example. 60 TXT \"begin\"")) }
-	if !until(func() bool { return updating(t, a.at, "tcp", "", probe) == "NOERROR" }) {
+	if !until(func() bool { return updating(t, a.address, "tcp", "", probe) == "NOERROR" }) {
 		t.Fatal("updates are refused")
 	}
 	names := func(server string) (all []string) {
@@ -390,11 +390,11 @@ func TestUpdatesMatchBIND(t *testing.T) {
 		send := func(server string) string {
 			return updating(t, server, "tcp", "", func(to *dns.Msg) {
 				if to.Answer, to.Ns = m.Answer, m.Ns; used != nil {
-					to.Answer = used.of(t, server)
+					to.Answer = used.queryValues(t, server)
 				}
 			})
 		}
-		ours := send(a.at)
+		ours := send(a.address)
 		if ours == "REFUSED" {
 			refusals++
 			continue
@@ -402,7 +402,7 @@ func TestUpdatesMatchBIND(t *testing.T) {
 		if theirs := send(at); ours != theirs {
 			t.Fatalf("message %d is %s, and %s by BIND: %s, used %v\n%s", i, ours, theirs, m, used, a.m.process.text())
 		}
-		if got, want := names(a.at), names(at); !slices.Equal(got, want) {
+		if got, want := names(a.address), names(at); !slices.Equal(got, want) {
 			t.Fatalf("behind message %d the names are\n%s\nand by BIND\n%s\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"), m)
 		}
 	}

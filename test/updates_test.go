@@ -92,7 +92,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	m := serve(t, "")
 	releases(t, m)
 	p := newEdge(t, m, "--update-trial", "3s")
-	up := &upstream{at: "127.0.0.1:0"}
+	up := &upstream{address: "127.0.0.1:0"}
 	up.start(t)
 	defer func() { up.stop() }()
 	at, file := p.configuration(up, "")

@@ -16,7 +16,7 @@ import (
 func TestRepeatedZoneImport(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestUnusualDataRoundTrips(t *testing.T) {
 	t.Parallel()
 	program := peers.Program(t, "named-compilezone")
 	m := serve(t, "")
-	m.at()
+	m.setEnvironment()
 	m.portolan("create", "configuration", "name=main")
 	m.portolan("create", "view", "name=internal")
 	dir := t.TempDir()

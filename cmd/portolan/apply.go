@@ -102,7 +102,7 @@ func (c *applyCommand) Run(s *session) error {
 // planned applies resources. At a terminal it first shows the changes and asks for confirmation.
 func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	if len(a.Resources) > maxApply {
-		return c.inSteps(s, m, a)
+		return c.applyInSteps(s, m, a)
 	}
 	if a.Prune && c.rows != nil && !c.DryRun && !c.Yes && !isInteractive() {
 		return usageError{errors.New("--prune deletes resources that are not in the source: preview them with --dry-run, then add --yes")}
@@ -147,8 +147,8 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 // maxApply is the maximum number of resources in one request. More are applied in steps, each in its own transaction.
 const maxApply = 10_000
 
-// inSteps applies more resources than fit into one transaction, parents before children.
-func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
+// applyInSteps applies more resources than fit into one transaction, parents before children.
+func (c *planFlags) applyInSteps(s *session, m *cli.Manager, a client.Apply) error {
 	n := len(a.Resources)
 	switch {
 	case a.Prune:
@@ -167,13 +167,13 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 		return err
 	}
 	all, bar := client.Applied{}, s.bar("resources")
-	defer bar.end()
+	defer bar.finish()
 	for i := 0; i < n; i += applyStep {
 		step := a
 		step.Resources = a.Resources[i:min(i+applyStep, n)]
 		done, err := m.Apply(s.ctx, step, c.options())
 		if err != nil {
-			bar.end()
+			bar.finish()
 			return fmt.Errorf("applied the first %d resources, in order of their dependencies (see portolan history); "+
 				"run the same command again to continue: %w", i, err)
 		}
@@ -184,7 +184,7 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 		}
 		all.Resources = append(all.Resources, done.Resources...)
 	}
-	bar.end()
+	bar.finish()
 	return c.print(s, all)
 }
 

@@ -110,7 +110,7 @@ func (c *migrateCommand) Run(s *session) error {
 		}
 		bar := s.bar("rows")
 		counts, err := store.Carry(s.ctx, source, st, bar.show)
-		bar.end()
+		bar.finish()
 		if e := st.Close(); err == nil {
 			err = e
 		}

@@ -137,7 +137,7 @@ func (c *assignCommand) Run(s *session) error {
 	}
 	a, err := c.listResources(s, m)
 	if err == nil && (c.First != "" || c.MACs != "" || c.Zone != "") {
-		a, err = c.inNetwork(s, m, a)
+		a, err = c.addNetworkFlags(s, m, a)
 	}
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func (c *assignCommand) Run(s *session) error {
 	return c.apply(s, m, a, c.options())
 }
 
-// inNetwork adds the flags for addresses of a network: their addresses, hardware addresses and host records.
-func (c *assignCommand) inNetwork(s *session, m *cli.Manager, a client.Apply) (client.Apply, error) {
+// addNetworkFlags adds the flags for addresses of a network: their addresses, hardware addresses and host records.
+func (c *assignCommand) addNetworkFlags(s *session, m *cli.Manager, a client.Apply) (client.Apply, error) {
 	if !strings.HasPrefix(a.Into, "networks/") {
 		return a, usageError{errors.New("--first, --macs and --zone: valid only for networks, but the path is a block")}
 	}

@@ -97,7 +97,7 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 		return nil, fmt.Errorf("%s: %w", c.Heads, err)
 	}
 	if n == 0 {
-		return nil, fmt.Errorf("%s has no head of the history: nothing was held to it", c.Heads)
+		return nil, fmt.Errorf("%s contains no head of the history: the history was not compared", c.Heads)
 	}
 	return append(lines, fmt.Sprintf("compared with %d heads of %s; %d more heads are older than the oldest transaction",
 		n-older, c.Heads, older)), nil

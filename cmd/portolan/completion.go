@@ -47,7 +47,7 @@ func (c *completeCommand) Run(s *session, app *kong.Kong) error {
 	completer := cli.Completer{App: app.Model, API: server.NewAPI(nil), Manager: func(flags map[string]string) *cli.Manager {
 		f := scopeFlags{connectFlags: connectFlags{Context: flags["context"], URL: flags["url"], Token: flags["token"], CA: flags["ca"]},
 			Configuration: flags["configuration"], View: flags["view"]}
-		f.fromEnvironment()
+		f.readEnvironment()
 		m, err := f.manager()
 		if err != nil { // then resource names are not completed
 			return nil

@@ -26,8 +26,8 @@ type connectFlags struct {
 	CA      string `help:"A PEM file with a certificate authority to trust, in addition to the system's. portolan authority prints that of a manager." name:"ca" placeholder:"FILE"`
 }
 
-// fromEnvironment sets the flags that were not given from the environment, as the parser does.
-func (f *scopeFlags) fromEnvironment() {
+// readEnvironment sets the flags that were not given from the environment, as the parser does.
+func (f *scopeFlags) readEnvironment() {
 	for name, to := range map[string]*string{"CONTEXT": &f.Context, "URL": &f.URL, "TOKEN": &f.Token, "CA": &f.CA,
 		"CONFIGURATION": &f.Configuration, "VIEW": &f.View} {
 		if *to == "" {
@@ -84,7 +84,7 @@ func clientFor(one cli.Context) (*client.Client, error) {
 	}
 	text, err := os.ReadFile(one.CA)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("--ca: %s: there is no such file", one.CA)}
+		return nil, usageError{fmt.Errorf("--ca: the file %s does not exist", one.CA)}
 	}
 	if err != nil {
 		return nil, usageError{err}
@@ -94,7 +94,7 @@ func clientFor(one cli.Context) (*client.Client, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, usageError{fmt.Errorf("--ca: %s holds no certificate", one.CA)}
+		return nil, usageError{fmt.Errorf("--ca: the file %s contains no certificate", one.CA)}
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}

@@ -71,7 +71,7 @@ func (c *deleteCommand) Run(s *session) error {
 			steps++
 			bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted))
 		}})
-	bar.end()
+	bar.finish()
 	if err != nil && deleted > 0 {
 		return fmt.Errorf("deleted %s; run the same command again to continue: %w", plural.Count(deleted, "resource"), err)
 	}

@@ -202,12 +202,12 @@ func (n demoNotes) save(dir string) error {
 // user admin with it, so that a demo that was killed can start again.
 func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error) {
 	if len(c.Diagnostics) != len(demoPoints) {
-		return nil, usageError{fmt.Errorf("--diagnostics: the demo has %d service points: name as many addresses", len(demoPoints))}
+		return nil, usageError{fmt.Errorf("--diagnostics: give %d addresses, one for each service point of the demo", len(demoPoints))}
 	}
 	for _, a := range append([]string{c.Listen, c.CheckinListen, c.NameServer, c.Resolver, c.DHCP, c.Status}, c.Diagnostics...) {
 		host, _, err := net.SplitHostPort(a)
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, usageError{fmt.Errorf("the demo is for loopback alone, and %q is not; see portolan serve", a)}
+			return nil, usageError{fmt.Errorf("the demo only listens on loopback, and %q is not a loopback address: use portolan serve", a)}
 		}
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {

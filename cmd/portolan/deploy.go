@@ -259,7 +259,7 @@ func applicationOf(i client.Instance, name string) (string, error) {
 	case len(ids) == 0:
 		return "", fmt.Errorf("%s has no application %s", i.Name, name)
 	case len(ids) > 1:
-		return "", usageError{fmt.Errorf("%s has %d of them, specify one: %s", i.Name, len(ids), strings.Join(names, ", "))}
+		return "", usageError{fmt.Errorf("%s has %d of these applications; give the id of one: %s", i.Name, len(ids), strings.Join(names, ", "))}
 	}
 	return ids[0], nil
 }

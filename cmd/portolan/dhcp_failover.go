@@ -109,14 +109,15 @@ func (c *dhcpPartnerDownCommand) Run(s *session) error {
 		return err
 	}
 	if len(ids) != 1 {
-		return fmt.Errorf("%d servers are named %s: give the id of one", len(ids), c.Server)
+		return fmt.Errorf("several servers (%d) have the name %s: give the id of one", len(ids), c.Server)
 	}
 	page, err := cl.List(s.ctx, fmt.Sprintf("servers/%d/dhcpPartners", ids[0]), client.Query{Limit: 2})
 	if err != nil {
 		return err
 	}
 	if len(page.Data) != 1 {
-		return fmt.Errorf("server %s has %d failover partners: POST servers/%d/dhcpPartnerActions names one", c.Server, len(page.Data), ids[0])
+		return fmt.Errorf("server %s has %d failover partners: choose one by POST servers/%d/dhcpPartnerActions", c.Server, len(page.Data),
+			ids[0])
 	}
 	var p dhcpPartner
 	if err := json.Unmarshal(page.Data[0], &p); err != nil {

@@ -182,7 +182,7 @@ func (c *discoveryRejectCommand) Run(s *session) error { return c.decide(s, "REJ
 // decide sets the state of the findings in one transaction.
 func (c *decisionFlags) decide(s *session, state string) error {
 	if len(c.IDs) == 0 && c.Policy == 0 && c.Kind == "" {
-		return usageError{errors.New("name findings by their ids, or with --policy or --kind")}
+		return usageError{errors.New("select findings by their ids, or by --policy or --kind")}
 	}
 	cl, err := c.client()
 	if err != nil {

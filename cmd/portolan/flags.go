@@ -34,7 +34,7 @@ func flagsFirst(node *kong.Node, args []string) []string {
 			return args
 		}
 		flags = append(flags, arg)
-		if takesNext(flag, arg) && i+1 < len(args) {
+		if hasValueArgument(flag, arg) && i+1 < len(args) {
 			i++
 			flags = append(flags, args[i])
 		}
@@ -60,8 +60,8 @@ func flagNamed(node *kong.Node, arg string) *kong.Flag {
 	return nil
 }
 
-// takesNext reports whether the next argument is the value of a flag.
-func takesNext(f *kong.Flag, arg string) bool {
+// hasValueArgument reports whether the next argument is the value of a flag.
+func hasValueArgument(f *kong.Flag, arg string) bool {
 	if f.IsBool() || f.IsCounter() {
 		return false
 	}

@@ -44,19 +44,19 @@ type importFlags struct {
 	AtOnce bool `help:"Import all of a long file or nothing. All other changes wait until the import ends."`
 }
 
-// inSteps is the number of lines above which a file is imported in steps, unless --at-once is given.
-const inSteps = 20_000
+// maxLinesAtOnce is the number of lines above which a file is imported in steps, unless --at-once is given.
+const maxLinesAtOnce = 20_000
 
 // importOptions returns the options for importing a file of this many lines. It prints a note if the import runs in steps. end ends the
 // progress bar.
 func (f importFlags) importOptions(s *session, lines int) (options ipam.Import, end func()) {
 	bar := s.bar("rows")
 	options.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
-	if options.InSteps = lines > inSteps && !f.AtOnce; options.InSteps {
+	if options.InSteps = lines > maxLinesAtOnce && !f.AtOnce; options.InSteps {
 		fmt.Fprintf(s.stderr, "importing %d lines in steps, each committed separately; if the import is interrupted, "+
 			"run it again to continue\n", lines)
 	}
-	return options, bar.end
+	return options, bar.finish
 }
 
 // lineFlags are the flags of imports of networks or addresses.

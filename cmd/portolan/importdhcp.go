@@ -13,7 +13,7 @@ import (
 )
 
 type importDhcpd struct {
-	fromFlags
+	sourceFlags
 	servingFlags
 	File string `arg:"" help:"The file dhcpd.conf or dhcpd6.conf; - reads standard input."`
 }
@@ -28,13 +28,13 @@ func (importDhcpd) Help() string {
 // Run imports a configuration of ISC dhcpd.
 func (c *importDhcpd) Run(s *session) error {
 	updates := false
-	err := c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
-		d, err := c.serve(s, &c.fromFlags)(convert.Dhcpd(raw, includedFrom(c.File)))
+	err := c.importFile(s, c.File, func(raw []byte) (*convert.Document, error) {
+		d, err := c.serve(s, &c.sourceFlags)(convert.Dhcpd(raw, includedFrom(c.File)))
 		updates = err == nil && d.HasZoneGroup()
 		return d, err
 	})
 	if updates && c.Server != "" && !c.DryRun && (err == nil || errors.As(err, new(skippedError))) {
-		if e := c.linkZones(s, &c.fromFlags); e != nil {
+		if e := c.linkZones(s, &c.sourceFlags); e != nil {
 			return e
 		}
 	}
@@ -42,7 +42,7 @@ func (c *importDhcpd) Run(s *session) error {
 }
 
 // linkZones links the zone group of the import to the servers.
-func (c *servingFlags) linkZones(s *session, f *fromFlags) error {
+func (c *servingFlags) linkZones(s *session, f *sourceFlags) error {
 	m, err := f.manager()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *servingFlags) linkZones(s *session, f *fromFlags) error {
 }
 
 type importKea struct {
-	fromFlags
+	sourceFlags
 	servingFlags
 	File string `arg:"" help:"The file kea-dhcp4.conf or kea-dhcp6.conf; - reads standard input."`
 }
@@ -89,8 +89,8 @@ func (importKea) Help() string {
 
 // Run imports a configuration of Kea.
 func (c *importKea) Run(s *session) error {
-	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
-		return c.serve(s, &c.fromFlags)(convert.Kea(raw, includedFrom(c.File)))
+	return c.importFile(s, c.File, func(raw []byte) (*convert.Document, error) {
+		return c.serve(s, &c.sourceFlags)(convert.Kea(raw, includedFrom(c.File)))
 	})
 }
 
@@ -111,7 +111,7 @@ type servingFlags struct {
 }
 
 // serve returns a function that gives the networks of a document a role with the servers of the flags.
-func (c *servingFlags) serve(s *session, f *fromFlags) func(d *convert.Document, err error) (*convert.Document, error) {
+func (c *servingFlags) serve(s *session, f *sourceFlags) func(d *convert.Document, err error) (*convert.Document, error) {
 	return func(d *convert.Document, err error) (*convert.Document, error) {
 		if err != nil || c.Server == "" && c.Partner == "" {
 			return d, err

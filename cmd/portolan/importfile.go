@@ -134,7 +134,7 @@ func (c *importFile) read() (io.ReadCloser, error) {
 	}
 	f, err := os.Open(c.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("%s: there is no such file", c.File)}
+		return nil, usageError{fmt.Errorf("%s: the file does not exist", c.File)}
 	}
 	return f, err
 }

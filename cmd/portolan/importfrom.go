@@ -24,8 +24,8 @@ import (
 	"portolan/internal/client/convert"
 )
 
-// fromFlags are the flags of imports from other programs.
-type fromFlags struct {
+// sourceFlags are the flags of imports from other programs.
+type sourceFlags struct {
 	planFlags
 	Strict bool   `help:"Import nothing if a row would be skipped."`
 	Tag    string `help:"A tag to add to each resource, such as tags/import." placeholder:"PATH" env:"-"`
@@ -38,7 +38,7 @@ type fromFlags struct {
 
 // importDocument applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that
 // no HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
-func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool) error {
+func (f *sourceFlags) importDocument(s *session, d *convert.Document, generic bool) error {
 	if f.Prune && f.Tag == "" {
 		return usageError{errors.New("--prune requires --tag: it deletes resources that have the tag and are not in the source")}
 	}
@@ -115,7 +115,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 			err = fmt.Errorf("the source has %d resources and options, more than %d: write them with --write FILE and use portolan apply -f FILE",
 				len(a.Resources), maxApply)
 		} else if len(a.Resources) > maxApply {
-			err = f.inBackground(s, m, d, a, rows)
+			err = f.importInBackground(s, m, d, a, rows)
 		} else if err = f.checkStrict(s, m, a); err != nil {
 			return err
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
@@ -146,7 +146,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 }
 
 // strictError returns the error of a strict import that would skip n rows.
-func (f *fromFlags) strictError(n int) error {
+func (f *sourceFlags) strictError(n int) error {
 	if f.DryRun {
 		return fmt.Errorf("nothing would be imported: %s would be skipped", plural.Count(n, "row"))
 	}
@@ -163,7 +163,7 @@ func rowsOf(all []convert.Skipped) int {
 }
 
 // checkStrict returns an error if the manager would reject rows of a strict import. It prints these rows.
-func (f *fromFlags) checkStrict(s *session, m *cli.Manager, a client.Apply) error {
+func (f *sourceFlags) checkStrict(s *session, m *cli.Manager, a client.Apply) error {
 	if !f.Strict {
 		return nil
 	}
@@ -265,7 +265,7 @@ func readFile(path string) (raw []byte, err error) {
 	if path != "-" {
 		f, err = os.Open(path) //nolint:gosec // the user names the file
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
+			return nil, usageError{fmt.Errorf("%s: the file does not exist", path)}
 		}
 		if err != nil {
 			return nil, err
@@ -282,8 +282,8 @@ func readFile(path string) (raw []byte, err error) {
 	return raw, err
 }
 
-// from reads a file with a reader and imports the result.
-func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
+// importFile reads a file with a reader and imports the result.
+func (f *sourceFlags) importFile(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
 	if f.source = filepath.Base(path); path == "-" {
 		f.source = "standard input"
 	}
@@ -308,7 +308,7 @@ func notImported(path string, err error) error {
 }
 
 type importInfoblox struct {
-	fromFlags
+	sourceFlags
 	WithoutNames    bool   `help:"Omit DNS records. Without this flag and --view they are skipped."`
 	FromView        string `help:"The Infoblox view to read names from. Required if the file has several." placeholder:"NAME"`
 	FromNetworkView string `help:"The Infoblox network view to read. Required if the file has several." placeholder:"NAME"`
@@ -327,14 +327,14 @@ func (c *importInfoblox) Run(s *session) error {
 		return usageError{errors.New("--without-names cannot be combined with --view, which imports names, or with --prune, which would delete " +
 			"previously imported names")}
 	}
-	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
+	return c.importFile(s, c.File, func(raw []byte) (*convert.Document, error) {
 		return convert.Infoblox(raw, convert.InfobloxChoice{View: c.View, WithoutNames: c.WithoutNames, FromView: c.FromView,
 			FromNetworkView: c.FromNetworkView})
 	})
 }
 
 type importPhpipam struct {
-	fromFlags
+	sourceFlags
 	VRF   string   `help:"The VRF to read. Required if the files have several. global selects rows without a VRF." name:"vrf" placeholder:"NAME"`
 	Files []string `arg:"" help:"The files: exports of subnets, of addresses, or of both."`
 }
@@ -363,7 +363,7 @@ func (c *importPhpipam) Run(s *session) error {
 }
 
 type importNetbox struct {
-	fromFlags
+	sourceFlags
 	From      string `help:"The URL of NetBox." required:"" placeholder:"URL"`
 	FromToken string `help:"A NetBox token with read access. Prefer PORTOLAN_FROM_TOKEN." required:"" placeholder:"TOKEN"`
 	VRF       string `help:"The VRF to read. Required if there are several. global selects objects without a VRF." name:"vrf" placeholder:"NAME"`
@@ -449,7 +449,7 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 		return p, err
 	}
 	if rs.StatusCode != http.StatusOK {
-		err := fmt.Errorf("%s answers %s: %.200s", u.Path, rs.Status, raw)
+		err := fmt.Errorf("%s returned %s: %.200s", u.Path, rs.Status, raw)
 		if rs.StatusCode == http.StatusForbidden {
 			err = fmt.Errorf("%w: %w", errNotPermitted, err)
 		}

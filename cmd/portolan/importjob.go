@@ -231,15 +231,15 @@ const (
 	allOrNothing = "ALL_OR_NOTHING"
 )
 
-// sameAsLine matches the other row of the same resource in a rejection.
-var sameAsLine = regexp.MustCompile(`line \d+ is`)
+// duplicateLine matches the other row of the same resource in a rejection.
+var duplicateLine = regexp.MustCompile(`line \d+ is`)
 
 // lineOfRow matches the start of a log line about a row.
 var lineOfRow = regexp.MustCompile(`^line (\d+): `)
 
-// inBackground imports a converted document with more resources than fit into one request, as a file of rows. rows are the source rows of
-// the resources.
-func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document, a client.Apply, rows []string) error {
+// importInBackground imports a converted document with more resources than fit into one request, as a file of rows. rows are the source
+// rows of the resources.
+func (f *sourceFlags) importInBackground(s *session, m *cli.Manager, d *convert.Document, a client.Apply, rows []string) error {
 	if f.Output != "text" && f.Output != cli.JSON {
 		return usageError{fmt.Errorf("--output %s: the maximum is %d resources, but the source contains %d",
 			f.Output, maxApply, len(a.Resources))}
@@ -255,13 +255,13 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	j.line = func(line logLine) string {
 		changed, ok := strings.CutPrefix(line.rest, "changed: ")
 		if found := hostAddresses.FindString(changed); ok && found != "" && line.row <= len(a.Resources) {
-			f.noteAddresses(a.Resources[line.row-1], changed[len(found):])
+			f.recordAddresses(a.Resources[line.row-1], changed[len(found):])
 		}
 		switch row := rowOf(rows, line.row); {
 		case row == "":
 			return line.text
 		case line.code != "":
-			return fmt.Sprintf("skipped: %s: %s: %s", row, line.code, sameAsLine.ReplaceAllStringFunc(line.why, func(other string) string {
+			return fmt.Sprintf("skipped: %s: %s: %s", row, line.code, duplicateLine.ReplaceAllStringFunc(line.why, func(other string) string {
 				return cmp.Or(rowOf(rows, readLine(strings.TrimSuffix(other, " is")+": ").row), strings.TrimSuffix(other, " is")) + " is"
 			}))
 		case ok:
@@ -296,9 +296,9 @@ func modeOf(dry bool) string {
 // hostAddresses matches the start of a log line about changed addresses of a host.
 var hostAddresses = regexp.MustCompile(`^HostRecord \d+: (?:.*, )?addresses `)
 
-// noteAddresses adds a changed host to the results. unnamed uses it to list addresses without a host. raw is the host in the source, and
+// recordAddresses adds a changed host to the results. unnamed uses it to list addresses without a host. raw is the host in the source, and
 // text begins with the addresses before the change, as JSON.
-func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
+func (f *sourceFlags) recordAddresses(raw json.RawMessage, text string) {
 	var before json.RawMessage
 	var host struct{ AbsoluteName string }
 	if json.NewDecoder(strings.NewReader(text)).Decode(&before) != nil || json.Unmarshal(raw, &host) != nil { // the host had no addresses
@@ -310,7 +310,7 @@ func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
 }
 
 // emptied prints the members that have a value and that the source leaves empty. It finds them by a dry run.
-func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
+func (f *sourceFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
 	all, rows, err := d.JSON(true)
 	if err != nil || slices.EqualFunc(all, without, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return err
@@ -320,7 +320,7 @@ func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imp
 	j.open = fileOf(all)
 	j.line = func(line logLine) string {
 		if text, ok := strings.CutPrefix(line.rest, "changed: "); ok && strings.Contains(text, " -> null") {
-			return fmt.Sprintf("empty in the source, kept (--prune takes it away): %s: %s", rowOf(rows, line.row), text)
+			return fmt.Sprintf("empty in the source, kept (--prune removes it): %s: %s", rowOf(rows, line.row), text)
 		}
 		return ""
 	}

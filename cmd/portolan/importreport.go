@@ -14,7 +14,7 @@ import (
 )
 
 // differences prints the resources with the tag that are not in the source, and the members that the source leaves empty.
-func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
+func (f *sourceFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
 	var err error
 	if a.Resources, _, err = d.JSON(true); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 		}
 		for _, change := range one.Changes {
 			if after := string(change.After); one.Did == "CHANGED" && (after == "null" || after == "") {
-				fmt.Fprintf(s.stderr, "empty in the source, kept (--prune takes it away): %s %s: %s %s\n", one.Type, one.Key, change.Field,
+				fmt.Fprintf(s.stderr, "empty in the source, kept (--prune removes it): %s %s: %s %s\n", one.Type, one.Key, change.Field,
 					change.Before)
 			}
 		}
@@ -102,7 +102,7 @@ func addressesIn(raw json.RawMessage) (all []netip.Addr) {
 }
 
 // summarize prints the number of skipped rows, by reason.
-func (f *fromFlags) summarize(s *session, d *convert.Document) {
+func (f *sourceFlags) summarize(s *session, d *convert.Document) {
 	for _, one := range d.Skipped {
 		f.reasons.add(one.Reason)
 	}

@@ -51,7 +51,7 @@ func (f *zoneFlags) importOptions(s *session, z *zoneText) (options ipam.Import,
 
 // zoneText is a zone file after parsing.
 type zoneText struct {
-	from    string
+	source  string
 	view    string
 	zone    string
 	records []rr.RR
@@ -80,7 +80,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	if err != nil {
 		return nil, err
 	}
-	t := &zoneText{from: path, zone: z.Zone, places: make(map[rr.RR]string, len(z.Records)), notes: z.Notes,
+	t := &zoneText{source: path, zone: z.Zone, places: make(map[rr.RR]string, len(z.Records)), notes: z.Notes,
 		faults: z.Faults}
 	if len(z.Records) == 0 {
 		if len(z.Faults) > 0 {
@@ -125,11 +125,11 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 		fmt.Fprintf(s.stderr, "skipped: %s: correct the entry\n", fault)
 	}
 	if f.Strict && len(z.faults) > 0 {
-		return 0, fmt.Errorf("%s: nothing was imported: %s not valid", z.from,
+		return 0, fmt.Errorf("%s: nothing was imported: %s not valid", z.source,
 			plural.Count(len(z.faults), "record")+plural.Verb(len(z.faults), " is", " are"))
 	}
 	if f.Prune && !z.hasSOA {
-		return 0, fmt.Errorf("%s: nothing was imported: --prune requires a complete zone file, but this one has no SOA", z.from)
+		return 0, fmt.Errorf("%s: nothing was imported: --prune requires a complete zone file, but this one has no SOA", z.source)
 	}
 	api := server.NewAPI(st)
 	options, end := f.importOptions(s, z)
@@ -150,14 +150,14 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 		}
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("%s: %w", z.from, err)
+			return 0, fmt.Errorf("%s: %w", z.source, err)
 		case f.DryRun:
 			f.print(s, z, done, options.Prune, true, complete)
 			return len(done.Skipped) + len(z.faults), nil
 		case ask, options.Prune && len(done.Differences) > 0 && !f.Yes:
 			f.print(s, z, done, options.Prune, true, complete)
 			if !ask {
-				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune deletes the records listed above; add --yes to confirm", z.from)}
+				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune deletes the records listed above; add --yes to confirm", z.source)}
 			}
 			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
 			if !confirm() {
@@ -169,7 +169,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 			first.Prune = false
 			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
 			if err != nil {
-				return 0, fmt.Errorf("%s: %w", z.from, err)
+				return 0, fmt.Errorf("%s: %w", z.source, err)
 			}
 			if len(done.Skipped) > 0 {
 				fmt.Fprintln(s.stderr, notPruned)
@@ -180,7 +180,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 	}
 	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", z.from, err)
+		return 0, fmt.Errorf("%s: %w", z.source, err)
 	}
 	f.print(s, z, done, options.Prune, false, true)
 	return len(done.Skipped) + len(z.faults), nil
@@ -231,7 +231,7 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 	if z.view != "" {
 		into = " into the view " + z.view
 	}
-	fmt.Fprintf(s.stdout, "%s %s%s, from %s: %s\n", did, done.Zone, into, z.from, counts)
+	fmt.Fprintf(s.stdout, "%s %s%s, from %s: %s\n", did, done.Zone, into, z.source, counts)
 }
 
 type importZone struct {
@@ -249,12 +249,12 @@ func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
 	case (c.FromServer == "") == (c.File == ""):
 		return nil, "", usageError{errors.New("give a file, or --from-server")}
 	case c.File != "" && c.KeyFile != "":
-		return nil, "", usageError{errors.New("--key-file: is for --from-server")}
+		return nil, "", usageError{errors.New("--key-file requires --from-server")}
 	case c.File != "":
 		in, err = os.Open(c.File)
 		return in, c.File, err
 	case c.Origin == "":
-		return nil, "", usageError{errors.New("--origin: name the zone to copy")}
+		return nil, "", usageError{errors.New("--origin is required: the name of the zone to copy")}
 	}
 	var key *transfer.TransferKey
 	if c.KeyFile != "" {

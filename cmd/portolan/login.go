@@ -46,7 +46,7 @@ func (loginCommand) Help() string {
 func (c *loginCommand) Run(s *session) error {
 	at, err := url.Parse(strings.TrimRight(c.URL, "/"))
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return usageError{fmt.Errorf("%q is no URL of a manager, such as https://portolan.example.net", c.URL)}
+		return usageError{fmt.Errorf("%q is not the URL of a manager, such as https://portolan.example.net", c.URL)}
 	}
 	contexts, err := cli.ReadContexts()
 	if err != nil {

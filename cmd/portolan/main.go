@@ -141,7 +141,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
 			try = wrong.Context.Selected().FullPath()
 		}
-		fmt.Fprintf(stderr, "portolan: %s\nTry: %s --help\n", missingFile.ReplaceAllString(err.Error(), "$1: there is no such file"), try)
+		fmt.Fprintf(stderr, "portolan: %s\nTry: %s --help\n", missingFile.ReplaceAllString(err.Error(), "$1: the file does not exist"), try)
 		return 2
 	}
 	c.adopt(grammar)

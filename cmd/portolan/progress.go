@@ -48,7 +48,7 @@ func (s *session) bar(unit string) *bar {
 func (b *bar) show(phase string, done, total int64) {
 	now := time.Now()
 	if phase != b.phase {
-		b.end()
+		b.finish()
 		b.phase, b.start, b.first, b.last = phase, now, done, time.Time{}
 	}
 	every := 5 * time.Second
@@ -76,8 +76,8 @@ func (b *bar) show(phase string, done, total int64) {
 	fmt.Fprintf(b.w, "\r[%s%s] %s\x1b[K", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// end ends the line of the bar.
-func (b *bar) end() {
+// finish ends the line of the bar.
+func (b *bar) finish() {
 	if b.terminal && b.shown {
 		fmt.Fprintln(b.w)
 	}

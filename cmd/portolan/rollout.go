@@ -196,7 +196,7 @@ const watchTimeout = 2 * time.Minute
 // service point failed.
 func watchRollout(s *session, cl *client.Client, id string) error {
 	b := s.bar("service points")
-	defer b.end()
+	defer b.finish()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	answered := time.Now()
@@ -233,7 +233,7 @@ func showRollout(s *session, b *bar, r client.Rollout) (ended bool, err error) {
 	if r.Status == "RUNNING" || r.Status == "TAKING_BACK" {
 		return false, nil
 	}
-	b.end()
+	b.finish()
 	if _, err := fmt.Fprintf(s.stdout, "%s: %d updated, %d went back, %d failed, %d away, %d skipped\n", r.Status, r.Counts["UPDATED"],
 		r.Counts["WENT_BACK"], r.Counts["FAILED"], r.Counts["AWAY"], r.Counts["SKIPPED"]); err != nil {
 		return true, err

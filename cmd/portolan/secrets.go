@@ -37,7 +37,7 @@ func (f masterFlag) keys() (secrets.MasterKeys, error) {
 	case f.MasterKey != "":
 		return secrets.ReadMasterKeys(f.MasterKey, unwrap)
 	case text == "" && f.KMS != "":
-		return nil, errors.New("--kms unwraps the keys of a file that --master-key names, which portolan secrets new-key --kms makes")
+		return nil, errors.New("--kms requires --master-key with a file of portolan secrets new-key --kms")
 	}
 	return secrets.ParseMasterKeys(text, unwrap)
 }

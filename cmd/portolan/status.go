@@ -236,9 +236,9 @@ type passwordCommand struct {
 
 // Help returns examples.
 func (passwordCommand) Help() string {
-	return `Whoever may write the data directory may do this, and nobody else. The new password is asked for on a terminal, or
-read from standard input; where that is empty one is made, and printed once. The user's sessions end, and its bearer tokens
-and key sets are revoked: who has them may be the one whom the password was changed against.
+	return `This command requires write access to the data directory. It asks for the new password on a terminal, and otherwise reads
+it from standard input. If the input is empty, it generates a password and prints it once. The sessions of the user end, and
+its bearer tokens and key sets are revoked, because another person may have them.
 
 Examples:
 

@@ -182,7 +182,7 @@ func (a *Agent) initIdentity() error {
 		a.previousID, o.Endpoint = id.ID, cmp.Or(o.Endpoint, id.Endpoint)
 	}
 	if o.Endpoint == "" || o.Key == "" {
-		return errors.New("this service point is not enrolled: it needs --registration-endpoint and --registration-key")
+		return errors.New("this service point is not enrolled: set --registration-endpoint and --registration-key")
 	}
 	key, err := checkin.ParseKey(o.Key)
 	if err != nil {

@@ -200,7 +200,7 @@ func (n *announcer) announce(text string, healthy bool) (up bool, err error) {
 		return false, err
 	}
 	if err := n.addAddress(addr, text); err != nil {
-		return false, errors.Join(fmt.Errorf("%s could not be put on %s: %w", text, checkin.AnycastInterface, err), n.speaker.Withdraw(addr))
+		return false, errors.Join(fmt.Errorf("add %s to %s: %w", text, checkin.AnycastInterface, err), n.speaker.Withdraw(addr))
 	}
 	if !healthy {
 		return false, n.speaker.Withdraw(addr)

@@ -135,7 +135,7 @@ func (a *Agent) applyDesired(d *checkin.Desired) (changed bool, err error) {
 		return false, nil
 	}
 	if err := a.state.saveDesired(d); err != nil {
-		if a.setTrouble("the desired state cannot be kept on the disk: " + err.Error()) {
+		if a.setTrouble("the desired state cannot be stored on the disk: " + err.Error()) {
 			a.log.Error("store desired state failed", "error", err)
 		}
 		return false, err
@@ -386,7 +386,7 @@ func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer c
 }
 
 // errNoState reports an incomplete desired state. Applying it could stop every application, so it is rejected.
-var errNoState = errors.New("the manager's answer says that something else is to run, and not what")
+var errNoState = errors.New("the manager's response announces a new desired state but does not contain it")
 
 // ackShare divides the manager's spread to get the longest random delay of an acknowledgement. Many service points may receive a new
 // desired state at the same time; the delay lets those that still wait for it go first.

@@ -157,13 +157,13 @@ func (c *contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if n := len(c.streams); n > 0 {
 		last := c.streams[n-1].name
 		if _, err := fmt.Sscanf(last, "%d_", &number); err != nil {
-			return "", fmt.Errorf("a file %q among what is served: %w", last, err)
+			return "", fmt.Errorf("the content file %q has an invalid name: %w", last, err)
 		}
 		if h.From != "" && h.From != revisionOf(last) {
-			return "", errors.New("what is to be served begins at another revision than what is served")
+			return "", errors.New("the new content does not start at the revision of the current content")
 		}
 	} else if h.From != "" {
-		return "", errors.New("what is to be served begins at a revision that is not there")
+		return "", errors.New("the new content starts at a revision that does not exist")
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *contents) lastChain() (first int, err error) {
 			return i, nil
 		}
 	}
-	return 0, errors.New("what is served has no beginning on the disk")
+	return 0, errors.New("the content on the disk has no start")
 }
 
 // prune deletes all chains but the last one. It is called after the application has accepted the last one.
@@ -380,7 +380,7 @@ func (f *files) Close() error {
 }
 
 // errNoNewContent reports that the manager has no newer content.
-var errNoNewContent = errors.New("there is nothing else to serve")
+var errNoNewContent = errors.New("the manager has no newer content")
 
 // contentRejected reports that an application refused content.
 type contentRejected struct{ why string }
@@ -404,7 +404,7 @@ func (p *process) sendContent(ctx context.Context, stream io.Reader) error {
 	}
 	rs, err := p.contentHTTP.Do(rq)
 	if err != nil {
-		return fmt.Errorf("what is to be served could not be given: %w", unwrapURL(err))
+		return fmt.Errorf("pass the content to the application: %w", unwrapURL(err))
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if rs.StatusCode == http.StatusNoContent {
@@ -414,7 +414,7 @@ func (p *process) sendContent(ctx context.Context, stream io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return &contentRejected{fmt.Sprintf("what is to be served was refused: %s", bytes.TrimSpace(text))}
+	return &contentRejected{fmt.Sprintf("the content was refused: %s", bytes.TrimSpace(text))}
 }
 
 // contentLimit is the time limit for fetching or sending content.

@@ -50,7 +50,7 @@ func (a *Agent) checkHost(handler http.Handler) http.Handler {
 		_, err := netip.ParseAddr(host)
 		if host != "" && err != nil && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) }) {
 			a.reply(w, http.StatusMisdirectedRequest, errorDocument(http.StatusMisdirectedRequest, "MisdirectedRequest",
-				"this machine is not called "+strconv.Quote(host)+": use its address, or name it by --diagnostics-name"))
+				"this machine does not have the name "+strconv.Quote(host)+": use its address, or add the name with --diagnostics-name"))
 			return
 		}
 		handler.ServeHTTP(w, r)
@@ -63,7 +63,7 @@ func (a *Agent) serveDocument(mux *http.ServeMux, path string, document func() (
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			a.reply(w, http.StatusMethodNotAllowed, errorDocument(http.StatusMethodNotAllowed, "MethodNotAllowed",
-				"only GET and HEAD are for this resource"))
+				"This resource only accepts GET and HEAD"))
 			return
 		}
 		status, d, err := document()
@@ -80,7 +80,7 @@ func (a *Agent) serveDocument(mux *http.ServeMux, path string, document func() (
 // serveNotFound answers all other paths with 404 and names an existing path.
 func (a *Agent) serveNotFound(mux *http.ServeMux, there string) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		a.reply(w, http.StatusNotFound, errorDocument(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see "+there))
+		a.reply(w, http.StatusNotFound, errorDocument(http.StatusNotFound, "ResourceNotFound", "the path does not exist; see "+there))
 	})
 }
 

@@ -43,8 +43,8 @@ func isPermanent(err error) bool {
 }
 
 // errWrongManager reports a manager that did not issue the registration key.
-var errWrongManager = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
-	"has another fingerprint")
+var errWrongManager = errors.New("another manager created the registration key: the authority of the manager at the registration " +
+	"endpoint has another fingerprint")
 
 // baseURL returns a registration endpoint without its path. It returns an error if the endpoint is not an https URL.
 func baseURL(endpoint string) (string, error) {

@@ -220,7 +220,7 @@ func (p *probes) localNetwork(ctx context.Context) result {
 			if !p.host.hasIPv4() {
 				return result{text: NotConfigured}
 			}
-			return failedResult("there is no IPv4 default route")
+			return failedResult("no IPv4 default route exists")
 		}
 		target = r.via.String()
 	}
@@ -310,7 +310,7 @@ func (p *probes) fleetEndpoint(ctx context.Context) result {
 		return result{number: status, reason: err.Error()}
 	}
 	if status != http.StatusOK {
-		return result{number: status, reason: fmt.Sprintf("the manager answers %d", status)}
+		return result{number: status, reason: fmt.Sprintf("the manager returned %d", status)}
 	}
 	return result{number: status}
 }

@@ -176,7 +176,7 @@ func (p *process) start() {
 	})
 }
 
-// run keeps the application running until ctx ends. Then it stops the application, unless another agent will take it over.
+// run keeps the application running until ctx ends. It then stops the application, unless a successor of this agent takes it over.
 func (p *process) run(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
 		a, generation := p.desiredState()
@@ -285,7 +285,7 @@ func (p *process) serve(ctx context.Context) error {
 			gone := errors.Is(err, syscall.ECONNREFUSED)
 			if silent++; answered && gone || silent >= maxSilent && (answered || time.Now().After(deadline)) {
 				p.terminate()
-				return fmt.Errorf("it does not answer: %w", err)
+				return fmt.Errorf("it does not respond: %w", err)
 			}
 		}
 		p.rotate()
@@ -294,9 +294,9 @@ func (p *process) serve(ctx context.Context) error {
 			return ctx.Err()
 		case err := <-exited:
 			if p.s.groups.oomKills(p.id) > starved {
-				return fmt.Errorf("it was ended by the system, because it took more than its limit of %d MiB of memory", memoryOf(p.pid().Limits))
+				return fmt.Errorf("the system ended it because it used more memory than its limit of %d MiB", memoryOf(p.pid().Limits))
 			}
-			return fmt.Errorf("it ended (%s); its log says: %s", describeEnd(err), p.lastLogLine())
+			return fmt.Errorf("it ended (%s); the last line of its log: %s", describeEnd(err), p.lastLogLine())
 		case <-p.changed:
 			if p.pid().Limits != p.limits() {
 				p.terminate()
@@ -379,7 +379,7 @@ func (p *process) evaluate(now application.Status, a checkin.DesiredApplication,
 }
 
 // errSlow reports a process that has not answered within slowAfter.
-var errSlow = errors.New("it has not answered yet")
+var errSlow = errors.New("it has not responded yet")
 
 // pollStatus requests the status and records whether the process answers. After slowAfter it already records no answer, but still waits.
 func (p *process) pollStatus(ctx context.Context) (application.Status, error) {
@@ -419,7 +419,7 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	}
 	rs, err := p.configureHTTP.Do(rq)
 	if err != nil {
-		return fmt.Errorf("the configuration could not be given: %w", unwrapURL(err))
+		return fmt.Errorf("pass the configuration: %w", unwrapURL(err))
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if rs.StatusCode == http.StatusNoContent {
@@ -429,7 +429,7 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the configuration could not be applied: %s", bytes.TrimSpace(text))
+	return fmt.Errorf("apply the configuration: %s", bytes.TrimSpace(text))
 }
 
 // remove stops the process for good and removes its folder. It retries until ctx ends and reports whether it succeeded.

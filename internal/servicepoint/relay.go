@@ -116,7 +116,7 @@ func (p *process) awaitUpdates(ctx context.Context) (all []application.Update, e
 	case http.StatusOK:
 		return all, json.NewDecoder(rs.Body).Decode(&all)
 	}
-	return nil, fmt.Errorf("it answers %s", rs.Status)
+	return nil, fmt.Errorf("it returned %s", rs.Status)
 }
 
 // sendDecisions sends the application the decisions on its updates.

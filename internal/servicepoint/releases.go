@@ -87,7 +87,7 @@ func (r *releases) load() (s releaseState, err error) {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return releaseState{Base: r.base}, fmt.Errorf("read which release runs: %w", err)
+		return releaseState{Base: r.base}, fmt.Errorf("read the current release: %w", err)
 	}
 	if s.Base != r.base {
 		s = releaseState{Base: r.base}

@@ -148,7 +148,7 @@ func (a *Agent) viewResolvers() (v resolverView) {
 		none = false
 		responds := a.supervisor.responds(one.ID)
 		if !responds {
-			v.why = "its process does not answer"
+			v.why = "its process does not respond"
 		}
 		v.answers = v.answers && found.FrontendResponse == noError && responds
 		v.well = v.well && one.Status == checkin.Healthy && responds

@@ -364,7 +364,7 @@ func (p *process) callSocket(ctx context.Context, method, path string, request, 
 	case http.StatusOK:
 		return json.NewDecoder(io.LimitReader(rs.Body, maxRecordsAnswer)).Decode(answer)
 	}
-	return fmt.Errorf("%s %s: the application answers %s", method, path, rs.Status)
+	return fmt.Errorf("%s %s: the application returned %s", method, path, rs.Status)
 }
 
 // maxRecordsAnswer is the maximum size of an application's answer with records, in bytes.

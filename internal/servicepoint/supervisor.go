@@ -77,7 +77,7 @@ func (s state) loadDesired() (d checkin.Desired, err error) {
 		err = json.Unmarshal(text, &d)
 	}
 	if err != nil {
-		return d, fmt.Errorf("read what is to run: %w", err)
+		return d, fmt.Errorf("read the desired state: %w", err)
 	}
 	return d, nil
 }
@@ -288,7 +288,7 @@ func (s *supervisor) describeUnhealthy(but []string) string {
 		}
 		a, _, known := p.report()
 		if !known {
-			return fmt.Sprintf("nothing is known of application %s, %s", wanted.Name, wanted.ID)
+			return fmt.Sprintf("the state of application %s, %s, is unknown", wanted.Name, wanted.ID)
 		}
 		if a.Status != checkin.Healthy {
 			return fmt.Sprintf("application %s, %s, is %s: %s", wanted.Name, wanted.ID, a.Status, strings.Join(a.ErrorConditions, "; "))

@@ -154,7 +154,7 @@ func (a *Agent) switchRelease(ctx context.Context) bool {
 // prepare fetches, verifies and unpacks a release.
 func (a *Agent) prepare(ctx context.Context, u checkin.Update) error {
 	if !a.options.Launched {
-		return errors.New("this service point runs without a launcher, and cannot be updated")
+		return errors.New("this service point cannot be updated because it runs without a launcher")
 	}
 	if u.Version == a.releases.base {
 		return nil

@@ -50,11 +50,11 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // elsewhere matches excluded paths: those that a service point serves, and the change feed, whose response does not end.
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
-// alike matches the paths of subcollections that share one implementation for all resources. They are tested for some collections only.
-// lists matches the operations that delete from collections. They share one implementation as well, so only some are tested.
+// similarPaths matches the paths of subcollections that share one implementation for all resources. They are tested for some collections
+// only. lists matches the operations that delete from collections. They share one implementation as well, so only some are tested.
 const (
-	lists = `^delete-(?!networks$|networks-addresses$|zones$)(?!.*(One|-current)$).+$`
-	alike = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`
+	lists        = `^delete-(?!networks$|networks-addresses$|zones$)(?!.*(One|-current)$).+$`
+	similarPaths = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`
 )
 
 func run(ctx context.Context, tool, phases string, examples, seed int, postgres bool) (err error) {
@@ -98,7 +98,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		"Authorization: Bearer "+token,
 		"--checks", checks, "--phases", phases, "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
 		"--generation-deterministic", "--exclude-path-regex",
-		strings.Join([]string{elsewhere, alike}, "|"), "--continue-on-failure", "--request-timeout", "30", "--no-color")
+		strings.Join([]string{elsewhere, similarPaths}, "|"), "--continue-on-failure", "--request-timeout", "30", "--no-color")
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("schemathesis: %w", err)

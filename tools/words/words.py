@@ -4,9 +4,8 @@
 usage: words.py [--worst N] [--limit N] [PATH...]     (default: the current tree)
 
 Prints the number of hits and the rate per 1,000 sentences, for each rule. With --limit it also prints them for each top-level folder
-and each package. --worst prints the N
-places with most hits. --limit fails if a folder has a higher rate and more than one hit. Tests are counted as other files. A rule is a
-hint, not a verdict: a sentence that reads well may stay (docs/style.md).
+and each package, and fails if one has a higher rate and more than one hit. --worst prints the N places with most hits. Tests are counted
+like other files. A rule is a hint, not a verdict: a sentence that reads well may stay (docs/style.md).
 """
 import argparse, os, re, sys
 from collections import Counter, defaultdict

@@ -11,10 +11,10 @@ import (
 
 // Rows reads the rows of a file. An invalid row does not affect other rows.
 type Rows struct {
-	// rest is the unread text in memory. in is the rest of the file; nil at the end.
-	rest  string
-	in    io.Reader
-	comma rune
+	// rest is the unread text in memory. source is the rest of the file; nil at the end.
+	rest   string
+	source io.Reader
+	comma  rune
 	// line is the line number of rest.
 	line int
 	// single is true if each row is one line.
@@ -27,7 +27,7 @@ type Rows struct {
 func New(text string, comma rune) *Rows { return &Rows{rest: text, comma: comma, line: 1} }
 
 // NewReader returns the rows of a file. It buffers up to 4 MiB, which is also the maximum length of a line.
-func NewReader(in io.Reader, comma rune) *Rows { return &Rows{in: in, comma: comma, line: 1} }
+func NewReader(in io.Reader, comma rune) *Rows { return &Rows{source: in, comma: comma, line: 1} }
 
 // maxBuffered is the maximum number of bytes in memory.
 const maxBuffered = 4 << 20
@@ -37,16 +37,16 @@ var ErrLong = fmt.Errorf("a line has more than %d MiB", maxBuffered>>20)
 
 // fill reads more if memory contains less than want bytes or no complete line.
 func (c *Rows) fill(want int) error {
-	if c.in == nil || len(c.rest) > want && strings.Contains(c.rest, "\n") {
+	if c.source == nil || len(c.rest) > want && strings.Contains(c.rest, "\n") {
 		return nil
 	}
 	buffer := make([]byte, maxBuffered)
 	n := copy(buffer, c.rest)
-	more, err := io.ReadFull(c.in, buffer[n:])
+	more, err := io.ReadFull(c.source, buffer[n:])
 	c.rest = string(buffer[:n+more])
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		c.in = nil
+		c.source = nil
 		return nil
 	case err == nil && !strings.Contains(c.rest, "\n"):
 		return ErrLong

@@ -53,7 +53,7 @@ type conn struct {
 	net.Conn
 	listener *Listener
 	network  netip.Prefix
-	// active is when bytes were last received or sent, in Unix nanoseconds.
+	// active is the time of the last received or sent byte, in Unix nanoseconds.
 	active atomic.Int64
 	closed sync.Once
 }

@@ -113,7 +113,7 @@ func lease4(one statement) (l Lease, err error) {
 				l.HardwareType, err = uint8(n), wrong //nolint:gosec // 8 bits
 			}
 			if l.HardwareType == 0 && err == nil {
-				err = fmt.Errorf("the hardware type %s is not known", s.word(1))
+				err = fmt.Errorf("the hardware type %s is unknown", s.word(1))
 			}
 			if err == nil {
 				l.Hardware, err = octets(s.word(2))
@@ -250,7 +250,7 @@ func (s statement) time() (time.Time, error) {
 	case s.word(1) == "epoch":
 		n, err := strconv.ParseInt(s.word(2), 10, 62)
 		if err != nil || n < 0 {
-			return time.Time{}, fmt.Errorf("%q are not seconds since 1970", s.word(2))
+			return time.Time{}, fmt.Errorf("%q must be a number of seconds since 1970", s.word(2))
 		}
 		return time.Unix(n, 0), nil
 	}
@@ -279,7 +279,7 @@ func octets(text string) (out []byte, err error) {
 			part = "0" + part
 		}
 		if out, err = hex.AppendDecode(out, []byte(part)); err != nil || part == "" {
-			return nil, fmt.Errorf("%q are not hexadecimal digits", text)
+			return nil, fmt.Errorf("%q must be hexadecimal digits", text)
 		}
 	}
 	return out, nil

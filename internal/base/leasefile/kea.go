@@ -107,7 +107,7 @@ func (row keaRow) number(name string, bits int) (uint64, error) {
 func (row keaRow) octets(name string) ([]byte, error) {
 	out, err := hex.DecodeString(strings.ReplaceAll(row[name], ":", ""))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q are not hexadecimal digits", name, row[name])
+		return nil, fmt.Errorf("%s: %q must be hexadecimal digits", name, row[name])
 	}
 	return out, nil
 }
@@ -130,7 +130,7 @@ func (row keaRow) lease() (l Lease, err error) {
 	}
 	state, lifetime, expire := numbers["state"], numbers["valid_lifetime"], int64(numbers["expire"]) //nolint:gosec // 63 bits
 	if state >= uint64(len(keaStates)) {
-		return l, fmt.Errorf("the state %d is not known", state)
+		return l, fmt.Errorf("the state %d is unknown", state)
 	}
 	l.State, l.Status = keaStates[state].state, keaStates[state].name
 	l.HostName, l.IAID = row["hostname"], uint32(numbers["iaid"]) //nolint:gosec // 32 bits
@@ -145,7 +145,7 @@ func (row keaRow) lease() (l Lease, err error) {
 		}
 	case keaPrefix, "IA_PD":
 		if l.PrefixLength = int(numbers["prefix_len"]); l.PrefixLength < 1 || l.PrefixLength > 128 || l.Address.Is4() { //nolint:gosec // 8 bits
-			return l, fmt.Errorf("the prefix length %d is not possible", l.PrefixLength)
+			return l, fmt.Errorf("the prefix length %d is invalid", l.PrefixLength)
 		}
 	default:
 		return l, fmt.Errorf("unknown lease type %s", row["lease_type"])

@@ -130,7 +130,7 @@ func (l *Lease) check() error {
 	case l.Address.Is4() && len(l.Hardware) == 0 && len(l.ClientID) == 0:
 		return errors.New("the lease has neither a hardware address nor a client identifier")
 	case len(l.Hardware) > maxHardware:
-		return fmt.Errorf("the hardware address has %d octets, at most %d are possible", len(l.Hardware), maxHardware)
+		return fmt.Errorf("the hardware address has %d octets; the maximum is %d", len(l.Hardware), maxHardware)
 	case len(l.ClientID) > maxIdentifier || len(l.DUID) > maxDUID:
 		return errors.New("the identifier of the client is too long")
 	}

@@ -192,7 +192,7 @@ func TestKea6(t *testing.T) {
 3 2001:db8:1::/56 0 default 29T10:00-29T11:00 0: iaid=8 duid=0003000100005e005301
 4 2001:db8::21 3 default 29T10:00-29T11:00 0: iaid=9 duid=0003000100005e005301
 5 2001:db8::22 1 declined 29T10:00-29T11:00 0: iaid=9 duid=000000
-6 2001:db8:2:: wrong: the prefix length 0 is not possible`)
+6 2001:db8:2:: wrong: the prefix length 0 is invalid`)
 }
 
 // TestBadFiles checks that other files are refused, and that damage costs no more than the damaged entries, whatever the file contains.

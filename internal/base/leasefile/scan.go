@@ -25,15 +25,15 @@ func (s statement) word(i int) string {
 
 // scanner splits a file of ISC dhcpd into statements.
 type scanner struct {
-	text []byte
-	at   int
-	line int
+	text   []byte
+	offset int
+	line   int
 }
 
 var (
 	errEnd       = errors.New("the file ends")
 	errTruncated = errors.New("the entry does not end: the file is truncated or damaged here")
-	errBrace     = errors.New("the entry has a brace too many")
+	errBrace     = errors.New("the entry has one closing brace too many")
 	errDeep      = errors.New("blocks are nested too deeply")
 	errOctets    = errors.New("the entry contains octets that are not text: the file is damaged here")
 	errQuote     = errors.New("a text does not end in its line")
@@ -107,32 +107,33 @@ var errBlockEnd = errors.New("the block ends")
 
 // token returns the next word ('w'), quoted text ('q'), or one of ; { }.
 func (s *scanner) token() (word string, kind byte, err error) {
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; {
+	for s.offset < len(s.text) {
+		switch c := s.text[s.offset]; {
 		case c == '\n':
 			s.line++
-			s.at++
+			s.offset++
 		case c == ' ' || c == '\t' || c == '\r':
-			s.at++
+			s.offset++
 		case c == '#':
-			if end := bytes.IndexByte(s.text[s.at:], '\n'); end >= 0 {
-				s.at += end
+			if end := bytes.IndexByte(s.text[s.offset:], '\n'); end >= 0 {
+				s.offset += end
 			} else {
-				s.at = len(s.text)
+				s.offset = len(s.text)
 			}
 		case c == ';' || c == '{' || c == '}':
-			s.at++
+			s.offset++
 			return "", c, nil
 		case c == '"':
 			return s.quoted()
 		case c < ' ' || c > '~':
 			return "", 0, errOctets
 		default:
-			from := s.at
-			for s.at < len(s.text) && s.text[s.at] > ' ' && s.text[s.at] <= '~' && !strings.ContainsRune(`;{}"#`, rune(s.text[s.at])) {
-				s.at++
+			from := s.offset
+			for s.offset < len(s.text) && s.text[s.offset] > ' ' && s.text[s.offset] <= '~' &&
+				!strings.ContainsRune(`;{}"#`, rune(s.text[s.offset])) {
+				s.offset++
 			}
-			return string(s.text[from:s.at]), 'w', nil
+			return string(s.text[from:s.offset]), 'w', nil
 		}
 	}
 	return "", 0, errEnd
@@ -141,10 +142,10 @@ func (s *scanner) token() (word string, kind byte, err error) {
 // quoted returns a text in quotes. It has escapes with octal digits (\001), hexadecimal ones (\x01), and those of C.
 func (s *scanner) quoted() (string, byte, error) {
 	var out []byte
-	for s.at++; s.at < len(s.text); s.at++ {
-		switch c := s.text[s.at]; c {
+	for s.offset++; s.offset < len(s.text); s.offset++ {
+		switch c := s.text[s.offset]; c {
 		case '"':
-			s.at++
+			s.offset++
 			return string(out), 'q', nil
 		case '\n':
 			return "", 0, errQuote
@@ -154,19 +155,19 @@ func (s *scanner) quoted() (string, byte, error) {
 			out = append(out, c)
 		}
 	}
-	s.at = len(s.text)
+	s.offset = len(s.text)
 	return "", 0, errEnd
 }
 
 // escaped returns the octet of an escape. at is the backslash before, and the last character of the escape after the call.
 func (s *scanner) escaped() byte {
-	s.at++
-	if s.at >= len(s.text) {
+	s.offset++
+	if s.offset >= len(s.text) {
 		return '\\'
 	}
 	digits := func(base byte, most int) (n byte) {
-		for ; most > 0 && s.at+1 < len(s.text); most-- {
-			c := s.text[s.at+1] | 0x20
+		for ; most > 0 && s.offset+1 < len(s.text); most-- {
+			c := s.text[s.offset+1] | 0x20
 			switch {
 			case c >= '0' && c <= '9' && c-'0' < base:
 				n = n*base + c - '0'
@@ -175,13 +176,13 @@ func (s *scanner) escaped() byte {
 			default:
 				return n
 			}
-			s.at++
+			s.offset++
 		}
 		return n
 	}
-	switch c := s.text[s.at]; {
+	switch c := s.text[s.offset]; {
 	case c >= '0' && c <= '7':
-		s.at--
+		s.offset--
 		return digits(8, 3)
 	case c == 'x':
 		return digits(16, 2)
@@ -200,23 +201,23 @@ func (s *scanner) escaped() byte {
 
 // resume moves to the next line that begins an entry, after a line. It returns false if there is none.
 func (s *scanner) resume(after int) bool {
-	for s.line > after && s.at > 0 { // back to the beginning of the entry: the next one may be in what was read as a part of it
-		s.at = bytes.LastIndexByte(s.text[:s.at], '\n')
-		if s.at < 0 {
-			s.at = 0
+	for s.line > after && s.offset > 0 { // back to the beginning of the entry: the next one may be in what was read as a part of it
+		s.offset = bytes.LastIndexByte(s.text[:s.offset], '\n')
+		if s.offset < 0 {
+			s.offset = 0
 			break
 		}
 		s.line--
 	}
 	for {
-		end := bytes.IndexByte(s.text[s.at:], '\n')
+		end := bytes.IndexByte(s.text[s.offset:], '\n')
 		if end < 0 {
 			return false
 		}
-		s.at += end + 1
+		s.offset += end + 1
 		s.line++
 		for _, word := range []string{"lease ", "ia-na ", "ia-ta ", "ia-pd ", "server-duid ", "failover "} {
-			if bytes.HasPrefix(s.text[s.at:], []byte(word)) {
+			if bytes.HasPrefix(s.text[s.offset:], []byte(word)) {
 				return true
 			}
 		}

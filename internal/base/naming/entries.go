@@ -28,8 +28,8 @@ const strayParenthesis = "a closing parenthesis has no opening parenthesis"
 
 // entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
 type entryScanner struct {
-	in   *bufio.Reader
-	line int
+	reader *bufio.Reader
+	line   int
 }
 
 // next returns the next entry that has tokens. The error is io.EOF at the end.
@@ -47,7 +47,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 	}
 	e.line = s.line
 	for {
-		c, err := s.in.ReadByte()
+		c, err := s.reader.ReadByte()
 		if errors.Is(err, io.EOF) {
 			switch end(); {
 			case quoted:
@@ -88,10 +88,10 @@ func (s *entryScanner) next() (e entryText, err error) {
 		case c == '\\':
 			begun = true
 			token.WriteByte(c)
-			if next, err := s.in.ReadByte(); err == nil && next != '\n' {
+			if next, err := s.reader.ReadByte(); err == nil && next != '\n' {
 				token.WriteByte(next)
 			} else if err == nil {
-				_ = s.in.UnreadByte() // it was just read
+				_ = s.reader.UnreadByte() // it was just read
 			}
 		case c == '"':
 			if !quoted && !strings.HasSuffix(token.String(), "=") { // key="value" is one token (RFC 9460 section 2.1)

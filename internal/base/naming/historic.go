@@ -72,7 +72,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		recordType = fmt.Sprintf("TYPE%d", h.number)
 	} else if kind := typeNumber(recordType); generic && (slices.Contains(opaque, kind) ||
 		(kind == dns.TypeCAA || kind == dns.TypeURI) && !packsData(data)) {
-		return asOctets(name, ttl, kind, data)
+		return parseOctets(name, ttl, kind, data)
 	} else if ok {
 		raw, err := h.data(dataFields(data), origin)
 		if err != nil {
@@ -99,7 +99,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	}
 	rr, err := readRecord(fmt.Sprintf(". %d IN %s %s", ttl, recordType, data), origin)
 	if kind := typeNumber(recordType); err != nil && generic && (kind == dns.TypeSVCB || kind == dns.TypeHTTPS) && isService(data) {
-		return asOctets(name, ttl, kind, data)
+		return parseOctets(name, ttl, kind, data)
 	}
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), "dns: ")
@@ -117,13 +117,13 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		return nil, fmt.Errorf("%q is not valid data for a %s record: %w", data, recordType, err)
 	}
 	if generic && !keepsOctets(rr, data) {
-		return asOctets(name, ttl, rr.Header().Rrtype, data)
+		return parseOctets(name, ttl, rr.Header().Rrtype, data)
 	}
 	return rr, nil
 }
 
-// asOctets parses data in the form of RFC 3597 as octets, whatever the type.
-func asOctets(name string, ttl uint32, kind uint16, data string) (dns.RR, error) {
+// parseOctets parses data in the form of RFC 3597 as octets, whatever the type.
+func parseOctets(name string, ttl uint32, kind uint16, data string) (dns.RR, error) {
 	rr, err := newRecord(name, ".", ttl, opaqueType, data)
 	if unknown, is := rr.(*dns.RFC3597); is {
 		unknown.Hdr.Rrtype = kind

@@ -103,7 +103,7 @@ func (r *zoneFileReader) fault(format string, args ...any) {
 	r.file.Faults = append(r.file.Faults, r.position()+": "+fmt.Sprintf(format, args...))
 }
 
-func (r *zoneFileReader) note(format string, args ...any) {
+func (r *zoneFileReader) addNote(format string, args ...any) {
 	if len(r.file.Notes) < maxFaults {
 		r.file.Notes = append(r.file.Notes, r.position()+": "+fmt.Sprintf(format, args...))
 	}
@@ -116,9 +116,9 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 	}
 	before, line := r.name, r.line
 	r.name = name
-	s := &entryScanner{in: bufio.NewReader(in), line: 1}
-	if mark, err := s.in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
-		_, _ = s.in.Discard(len(byteOrderMark))
+	s := &entryScanner{reader: bufio.NewReader(in), line: 1}
+	if mark, err := s.reader.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = s.reader.Discard(len(byteOrderMark))
 	}
 	for {
 		e, err := s.next()
@@ -273,7 +273,7 @@ func (r *zoneFileReader) ttl(text string) (ttl uint32, ok bool) {
 		return 0, false
 	}
 	if seconds > maxTTL {
-		r.note("the time to live %s is above %d and is read as 0 (RFC 2181 section 8)", text, maxTTL)
+		r.addNote("the time to live %s is above %d and is read as 0 (RFC 2181 section 8)", text, maxTTL)
 		return 0, true
 	}
 	return uint32(seconds), true
@@ -366,7 +366,7 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 }
 
 // singleRecord is a record of a type that a name can have only once: its data and position.
-type singleRecord struct{ data, at string }
+type singleRecord struct{ data, position string }
 
 // hasOther reports whether a name already has a different record of a type that it can have only once (RFC 1034 section 3.6.2, RFC 6672
 // section 2.4). It records that as a fault.
@@ -385,7 +385,7 @@ func (r *zoneFileReader) hasOther(rr dns.RR, set string) bool {
 	if !there || first.data == data {
 		return false
 	}
-	r.fault("%s %s: the name has another record of this type in %s; remove one of them", h.Name, dns.Type(h.Rrtype), first.at)
+	r.fault("%s %s: the name has another record of this type in %s; remove one of them", h.Name, dns.Type(h.Rrtype), first.position)
 	return true
 }
 
@@ -409,10 +409,10 @@ func (r *zoneFileReader) add(rr dns.RR) {
 	before, known := r.ttls[set]
 	switch {
 	case together && first != h.Ttl:
-		r.note("%s %s: the time to live %d becomes %d, as in the previous record (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl,
+		r.addNote("%s %s: the time to live %d becomes %d, as in the previous record (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl,
 			first)
 	case !together && known && before != h.Ttl:
-		r.note("%s %s: the time to live of the previous records becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
+		r.addNote("%s %s: the time to live of the previous records becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
 	}
 	if !together {
 		first = h.Ttl

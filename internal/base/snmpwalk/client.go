@@ -59,7 +59,7 @@ type Target struct {
 }
 
 // errTruncated reports a table with more rows than allowed.
-var errTruncated = errors.New("the table has more rows than are read")
+var errTruncated = errors.New("the table has more rows than the limit")
 
 // errLoop reports a device whose answers are not in increasing order.
 var errLoop = errors.New("the device repeats rows or returns them out of order")
@@ -188,7 +188,7 @@ func (s *session) ask(send func() (*gosnmp.SnmpPacket, error)) (p *gosnmp.SnmpPa
 		return nil, cmp.Or(s.ctx.Err(), err)
 	}
 	if p.Error != gosnmp.NoError && p.Error != gosnmp.NoSuchName {
-		return nil, fmt.Errorf("the device answers %v", p.Error)
+		return nil, fmt.Errorf("the device returned %v", p.Error)
 	}
 	return p, nil
 }

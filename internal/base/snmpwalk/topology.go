@@ -102,8 +102,8 @@ func (d *Device) readVLANs(s *session, t *Target) error {
 	return failure
 }
 
-// ofVLAN returns the access data of the forwarding table of a VLAN: a context of version 3, or a community of the other versions.
-func (t *Target) ofVLAN(credential string, vlan int) (one Target, own string) {
+// vlanTarget returns the access data of the forwarding table of a VLAN: a context of version 3, or a community of the other versions.
+func (t *Target) vlanTarget(credential string, vlan int) (one Target, own string) {
 	one = *t
 	if t.Version == V3 {
 		one.Context = "vlan-" + strconv.Itoa(vlan)
@@ -114,7 +114,7 @@ func (t *Target) ofVLAN(credential string, vlan int) (one Target, own string) {
 
 // readVLAN reads the forwarding table of one VLAN. It replaces rows of the same hardware addresses without a VLAN.
 func (d *Device) readVLAN(s *session, t *Target, vlan int) error {
-	one, credential := t.ofVLAN(s.credential, vlan)
+	one, credential := t.vlanTarget(s.credential, vlan)
 	own, err := one.open(s.ctx, credential)
 	if err != nil {
 		return err

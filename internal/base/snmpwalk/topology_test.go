@@ -64,7 +64,7 @@ func TestForwardingTablesByVLAN(t *testing.T) {
 		}
 	}
 	v3 := Target{Version: V3, Context: "core"}
-	if one, credential := v3.ofVLAN("watch", 20); one.Context != "vlan-20" || credential != "watch" || v3.Context != "core" {
+	if one, credential := v3.vlanTarget("watch", 20); one.Context != "vlan-20" || credential != "watch" || v3.Context != "core" {
 		t.Errorf("the access data of a VLAN are %+v, %s", one, credential)
 	}
 }

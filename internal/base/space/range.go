@@ -164,7 +164,7 @@ func parseLength(text string, addr netip.Addr) (int, error) {
 }
 
 // ErrNoFit reports that there is not enough free space.
-var ErrNoFit = errors.New("no room")
+var ErrNoFit = errors.New("no space of that size is free")
 
 // FirstFit returns the first prefix of the given length in free.
 func FirstFit(free Range, bits int) (Range, error) {

@@ -123,9 +123,9 @@ func addDocument(a *documents, n *yaml.Node) error {
 	}
 	for name, value := range members {
 		if !slices.Contains(documentMembers, name) {
-			return fmt.Errorf("line %d: %s: there is no such member; there are %s", value.Line, name, strings.Join(documentMembers, ", "))
+			return fmt.Errorf("line %d: %s is not a member; must be one of %s", value.Line, name, strings.Join(documentMembers, ", "))
 		}
-		raw, err := toJSON(value)
+		raw, err := convertYAML(value)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func addDocument(a *documents, n *yaml.Node) error {
 		case "prune":
 			var prune bool
 			if err = json.Unmarshal(raw, &prune); err == nil && a.Prune != prune && a.pruned {
-				err = errors.New("another document says otherwise: apply them one by one")
+				err = errors.New("another document has a different value: apply the documents one by one")
 			}
 			a.Prune, a.pruned = prune, true
 		case "defaults":
@@ -166,7 +166,7 @@ func (a *documents) defaults(raw []byte) error {
 	}
 	for name, value := range members {
 		if other, twice := a.Defaults[name]; twice && string(other) != string(value) {
-			return fmt.Errorf("another document has %s %s: apply them one by one", name, other)
+			return fmt.Errorf("another document has %s %s: apply the documents one by one", name, other)
 		}
 		a.Defaults[name] = value
 	}
@@ -187,7 +187,7 @@ func setOnce(name string, raw []byte, to *string) error {
 		return err
 	}
 	if *to != "" && *to != text {
-		return fmt.Errorf("another document has %s %s: apply them one by one", name, *to)
+		return fmt.Errorf("another document has %s %s: apply the documents one by one", name, *to)
 	}
 	*to = text
 	return nil
@@ -201,7 +201,7 @@ func addResources(a *documents, list *yaml.Node) error {
 		if n.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: is not a resource", n.Line)
 		}
-		raw, err := toJSON(n)
+		raw, err := convertYAML(n)
 		if err != nil {
 			return err
 		}
@@ -210,8 +210,8 @@ func addResources(a *documents, list *yaml.Node) error {
 	return nil
 }
 
-// toJSON converts YAML to JSON. Timestamps keep the text of the document.
-func toJSON(n *yaml.Node) (json.RawMessage, error) {
+// convertYAML converts YAML to JSON. Timestamps keep the text of the document.
+func convertYAML(n *yaml.Node) (json.RawMessage, error) {
 	left := maxValues
 	value, err := valueOf(n, 0, &left)
 	if err != nil {
@@ -251,7 +251,7 @@ func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := n.Content[i].Value
 			if n.Content[i].ShortTag() == "!!merge" {
-				return nil, fmt.Errorf("line %d: << is not read: say the members themselves, or use defaults", n.Content[i].Line)
+				return nil, fmt.Errorf("line %d: << is not supported: list the members, or use defaults", n.Content[i].Line)
 			}
 			if _, twice := members[name]; twice {
 				return nil, fmt.Errorf("line %d: %s occurs twice", n.Content[i].Line, name)

@@ -46,7 +46,7 @@ type exported struct {
 // far.
 func (m *Manager) Export(ctx context.Context, at Path, only []string, includeEmpty bool, progress func(n int)) (a client.Apply,
 	notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: inOrder(m.API), keys: map[int64]string{},
+	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: orderCollections(m.API), keys: map[int64]string{},
 		placed: map[int64]string{},
 		count:  map[string]int{},
 		notes:  map[string]int{}, progress: progress}
@@ -295,7 +295,7 @@ func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage
 // Order sorts the resources of a document so that parents come before their children. Where possible, a resource also comes after the
 // resources that it refers to.
 func Order(a *resource.API, all []json.RawMessage) error {
-	e := &export{Manager: &Manager{API: a}, order: inOrder(a)}
+	e := &export{Manager: &Manager{API: a}, order: orderCollections(a)}
 	type ranked struct {
 		rank [2]int
 		raw  json.RawMessage
@@ -318,9 +318,9 @@ func Order(a *resource.API, all []json.RawMessage) error {
 	return nil
 }
 
-// inOrder returns the collections with parents before their children. Where possible, a collection also comes after the collections that it
-// refers to.
-func inOrder(a *resource.API) (order []*resource.Collection) {
+// orderCollections returns the collections with parents before their children. Where possible, a collection also comes after the
+// collections that it refers to.
+func orderCollections(a *resource.API) (order []*resource.Collection) {
 	left := slices.Clone(a.Collections())
 	countDependencies := func(c *resource.Collection) (below, refers int) {
 		for _, other := range left {

@@ -95,7 +95,7 @@ func noField(t *schema.Type, name string) error {
 		return Wrongf("%s has no field %q; did you mean %s?", t.Name, name, near)
 	}
 	slices.Sort(names)
-	return Wrongf("%s has no field %q; there are %s", t.Name, name, strings.Join(names, ", "))
+	return Wrongf("%s has no field %q; must be one of %s", t.Name, name, strings.Join(names, ", "))
 }
 
 // TypeFor returns the type of a new resource: the type that the word names, such as IPv4Network or network, or the type in the setting
@@ -134,7 +134,7 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 	for _, t := range types {
 		names = append(names, t.Name)
 	}
-	return nil, Wrongf("%s are of several types: say which, such as portolan create %s; there are %s", c.Name, names[0],
+	return nil, Wrongf("%s can have several types: choose one, such as portolan create %s; types: %s", c.Name, names[0],
 		strings.Join(names, ", "))
 }
 

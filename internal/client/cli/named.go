@@ -20,7 +20,7 @@ const maxNamed = 100
 // not visible keep their ID alone.
 func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) error {
 	asked := map[*resource.Collection]map[int64]bool{}
-	eachReference(m.API, changes, func(c *resource.Collection, id int64) string {
+	visitReferences(m.API, changes, func(c *resource.Collection, id int64) string {
 		if asked[c] == nil {
 			asked[c] = map[int64]bool{}
 		}
@@ -54,13 +54,13 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 			return err
 		}
 	}
-	eachReference(m.API, changes, func(_ *resource.Collection, id int64) string { return names[id] })
+	visitReferences(m.API, changes, func(_ *resource.Collection, id int64) string { return names[id] })
 	return nil
 }
 
-// eachReference calls fn with each resource that the changes refer to and each collection that it may belong to. It stores the name that fn
-// returns next to the ID.
-func eachReference(a *resource.API, changes []client.Change, fn func(c *resource.Collection, id int64) string) {
+// visitReferences calls fn with each resource that the changes refer to and each collection that it may belong to. It stores the name that
+// fn returns next to the ID.
+func visitReferences(a *resource.API, changes []client.Change, fn func(c *resource.Collection, id int64) string) {
 	for _, change := range changes {
 		t := a.TypeNamed(change.ResourceType)
 		if t == nil {

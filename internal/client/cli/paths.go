@@ -213,7 +213,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
 	ids, err := m.IDs(ctx, c.Path(), filter, maxNamesakes)
 	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {
-		ids, err = m.inView(ctx, c, ids)
+		ids, err = m.filterByView(ctx, c, ids)
 	}
 	switch {
 	case err != nil:
@@ -243,8 +243,8 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 // maxNamesakes is the maximum number of resources with the same key that are read.
 const maxNamesakes = 20
 
-// inView returns the records whose zone is in the default view.
-func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int64) (left []int64, err error) {
+// filterByView returns the records whose zone is in the default view.
+func (m *Manager) filterByView(ctx context.Context, c *resource.Collection, ids []int64) (left []int64, err error) {
 	for _, id := range ids {
 		var record struct {
 			Links map[string]client.Link `json:"_links"`

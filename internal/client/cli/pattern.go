@@ -44,7 +44,7 @@ func Names(pattern string, count int) ([]string, error) {
 		rest = pattern[:at[0]] + pattern[at[1]:]
 	}
 	if strings.ContainsAny(rest, "[]") || at != nil && row != nil {
-		return nil, errors.New("use one number: [01-40] from 01 to 40, [7] from 7 on, or ## from 01 on")
+		return nil, errors.New("use exactly one number: [01-40] from 01 to 40, [7] from 7 on, or ## from 01 on")
 	}
 	first, width, found := 1, 1, at
 	switch {

@@ -22,8 +22,8 @@ type Document struct {
 	routers []router
 	// notes are the rows of each note. The key is the text of the note.
 	notes map[string][]string
-	// at is the row that is being read, or empty for sources without rows. Skipped are the rows that produced no resource.
-	at      string
+	// rowName is the row that is being read, or empty for sources without rows. Skipped are the rows that produced no resource.
+	rowName string
 	Skipped []Skipped
 	// derived are the zones that the source does not name and that were derived from host names.
 	derived []string
@@ -77,12 +77,12 @@ const origin = "\x00row"
 
 // skip skips the current row because it is wrong.
 func (d *Document) skip(format string, args ...any) {
-	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
+	d.Skipped = append(d.Skipped, Skipped{Row: d.rowName, Reason: fmt.Sprintf(format, args...)})
 }
 
 // omit skips the current row because it does not describe a resource.
 func (d *Document) omit(format string, args ...any) {
-	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
+	d.Skipped = append(d.Skipped, Skipped{Row: d.rowName, Reason: fmt.Sprintf(format, args...), ByRule: true})
 }
 
 // CountWrong returns the number of skipped rows that may describe existing resources.
@@ -119,7 +119,7 @@ func (d *Document) leave(format string, args ...any) {
 		d.notes = map[string][]string{}
 	}
 	text := fmt.Sprintf(format, args...)
-	d.notes[text] = append(d.notes[text], d.at)
+	d.notes[text] = append(d.notes[text], d.rowName)
 }
 
 // maxNamed is the maximum number of rows that a note names.
@@ -155,8 +155,8 @@ func (d *Document) add(r Resource) {
 			r[name] = cleared{}
 		}
 	}
-	if d.at != "" {
-		r[origin] = d.at
+	if d.rowName != "" {
+		r[origin] = d.rowName
 	}
 	d.Resources = append(d.Resources, r)
 }

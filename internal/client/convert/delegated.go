@@ -23,7 +23,7 @@ const noReserved = "a prefix cannot be reserved for a client"
 type delegation struct {
 	low, high netip.Addr
 	length    int
-	// within is the network of the range, if it is outside of the network of the clients.
+	// within is the network of the range if it differs from the network of the clients.
 	within netip.Prefix
 }
 
@@ -56,7 +56,7 @@ func (d *Document) delegate(p netip.Prefix, one delegation, own *settings) error
 	}
 	text := low.String() + "-" + high.String()
 	d.add(Resource{"type": "IPv6DHCPRange", "range": text})
-	d.emit("ranges/"+text, &settings{[]setting{{d.at, true, delegatedLength, one.length}}}, true)
+	d.emit("ranges/"+text, &settings{[]setting{{d.rowName, true, delegatedLength, one.length}}}, true)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (d *Document) join(p netip.Prefix, link string) {
 			d.links = map[netip.Prefix]string{}
 		}
 		d.links[p] = link
-		d.emit("networks/"+p.String(), &settings{[]setting{{d.at, true, sharedNetwork, link}}}, true)
+		d.emit("networks/"+p.String(), &settings{[]setting{{d.rowName, true, sharedNetwork, link}}}, true)
 	default:
 		d.leave("prefixes of %v, which the networks of two links would delegate", p)
 	}
@@ -91,7 +91,7 @@ func (d *dhcpd) prefixes(s statement, p netip.Prefix, at *dhcpdScope) error {
 	for own.kind == "pool" {
 		own = own.above
 	}
-	return d.delegate(p, delegation{low, high, length, within}, d.ofNetwork(own, ""))
+	return d.delegate(p, delegation{low, high, length, within}, d.networkSettings(own, ""))
 }
 
 // delegatedPrefixes reads a pool of prefixes of a subnet p with the settings own.
@@ -100,7 +100,7 @@ func (k *kea) delegatedPrefixes(pool keaPrefixPool, p netip.Prefix, own *setting
 	bits, e := strconv.Atoi(string(pool.Length))
 	length, wrong := strconv.Atoi(string(pool.Delegated))
 	if err != nil || e != nil || wrong != nil || bits < 1 || bits > length {
-		return fmt.Errorf("the prefix %q with the lengths %s and %s is not a pool of prefixes", pool.Prefix, pool.Length, pool.Delegated)
+		return fmt.Errorf("the prefix %q cannot be delegated with the lengths %s and %s", pool.Prefix, pool.Length, pool.Delegated)
 	}
 	within := netip.PrefixFrom(base, bits).Masked()
 	return k.delegate(p, delegation{within.Addr(), lastAddress(within), length, within}, own)

@@ -19,7 +19,7 @@ func Dhcpd(raw []byte, include func(path string) ([]byte, error)) (*Document, er
 	}
 	d := &dhcpd{Document: &Document{unsaid: []string{"name"}, shared: map[string]string{}}, subnets: map[netip.Prefix]bool{},
 		keys: map[string]statement{}, peers: map[string]bool{}, include: include}
-	d.at = ""
+	d.rowName = ""
 	all = d.included(all, 0)
 	d.v6 = mentions(all, "subnet6") && !mentions(all, "subnet")
 	for v6, table := range map[bool]**optionTable{false: &d.options4, true: &d.options6} {
@@ -42,8 +42,8 @@ func Dhcpd(raw []byte, include func(path string) ([]byte, error)) (*Document, er
 			d.skipStatement(one.statement, errors.New("the range is not in any subnet"))
 			continue
 		}
-		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
-		d.skipStatement(one.statement, d.span(one.statement, p, one.at))
+		d.rowName = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+		d.skipStatement(one.statement, d.span(one.statement, p, one.scope))
 	}
 	d.finish(top)
 	return d.Document, nil
@@ -74,7 +74,7 @@ type dhcpd struct {
 // rangeStatement is a range with the pool that it is in.
 type rangeStatement struct {
 	statement
-	at *dhcpdScope
+	scope *dhcpdScope
 }
 
 // dhcpdScope is a block of statements.
@@ -117,9 +117,9 @@ func (d *dhcpd) included(all []statement, depth int) (whole []statement) {
 			whole = append(whole, s)
 			continue
 		}
-		d.at = s.place()
+		d.rowName = s.place()
 		if d.include == nil || depth == maxIncluded {
-			d.skip("the file %s is not read: put its text in the place of the statement", s.word(1))
+			d.skip("the file %s is not read: replace the statement with the text of the file", s.word(1))
 			continue
 		}
 		raw, err := d.include(s.word(1))
@@ -134,7 +134,7 @@ func (d *dhcpd) included(all []statement, depth int) (whole []statement) {
 		}
 		whole = append(whole, d.included(inner, depth+1)...)
 	}
-	d.at = ""
+	d.rowName = ""
 	return whole
 }
 
@@ -155,14 +155,14 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 	d.around = d.lastRouters(all, d.around)
 	var rest []statement
 	for _, s := range all { // the options of the block apply to all blocks inside of it
-		d.at = s.place()
+		d.rowName = s.place()
 		if !d.setting(s, at) {
 			rest = append(rest, s)
 		}
 	}
 	for i, s := range rest {
 		var err error
-		d.at = s.place()
+		d.rowName = s.place()
 		switch {
 		case s.startsWith("shared-network"):
 			inner := at.newBlock("shared-network")
@@ -218,9 +218,9 @@ func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 			continue
 		}
 		if found {
-			d.at = fmt.Sprintf("line %d", s.line)
+			d.rowName = fmt.Sprintf("line %d", s.line)
 			d.leave("an earlier option routers of the same block: the last one counts")
-			d.at = ""
+			d.rowName = ""
 		}
 		otherwise, found = s.words[2:], true
 	}
@@ -230,7 +230,7 @@ func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 // hosts reads the hosts inside a subnet that was skipped. It also skips the ranges of the subnet.
 func (d *dhcpd) hosts(s statement, at *dhcpdScope) {
 	for _, one := range s.block {
-		d.at = one.place()
+		d.rowName = one.place()
 		switch {
 		case one.startsWith("host"):
 			d.host(one, at)
@@ -241,17 +241,17 @@ func (d *dhcpd) hosts(s statement, at *dhcpdScope) {
 		default:
 			d.leave("the statement %s of subnets that are skipped", one.word(0))
 		}
-		d.at = ""
+		d.rowName = ""
 	}
 }
 
 // skipStatement skips a statement if err is not nil.
 func (d *dhcpd) skipStatement(s statement, err error) {
 	if err != nil {
-		d.at = s.place()
+		d.rowName = s.place()
 		d.skip("%s: correct the statement", strings.TrimPrefix(err.Error(), fmt.Sprintf("line %d: ", s.line)))
 	}
-	d.at = ""
+	d.rowName = ""
 }
 
 // subnet reads a subnet and its contents.
@@ -283,12 +283,12 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 	at := above.newBlock("subnet")
 	var rest []statement
 	for _, one := range s.block {
-		d.at = one.place()
+		d.rowName = one.place()
 		if !d.setting(one, at) {
 			rest = append(rest, one)
 		}
 	}
-	d.at = s.place()
+	d.rowName = s.place()
 	gateway := d.router(p, own, d.around)
 	d.network(p, at.shared, gateway)
 	if at.shared != "" && p.Addr().Is4() {
@@ -297,15 +297,15 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 		d.join(p, at.shared)
 	}
 	d.subnets[p] = true
-	d.emit("networks/"+p.String(), d.ofNetwork(at, gateway), p.Addr().Is6())
+	d.emit("networks/"+p.String(), d.networkSettings(at, gateway), p.Addr().Is6())
 	var others []statement
 	for _, one := range rest {
-		d.at = one.place()
+		d.rowName = one.place()
 		switch {
 		case one.startsWith("pool"), one.startsWith("pool6"):
 			d.skipStatement(one, d.pool(one, at, p))
 		case one.startsWith("range"), one.startsWith("range6"):
-			d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+			d.rowName = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
 			d.skipStatement(one, d.span(one, p, at))
 		case one.startsWith("prefix6"):
 			d.skipStatement(one, d.prefixes(one, p, at))
@@ -316,9 +316,9 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 	return d.block(others, at)
 }
 
-// ofNetwork returns the settings of a network: those of its subnet and the enclosing blocks. Routers that are the gateway of the network
-// are its member gateway, and the mask is that of the network.
-func (d *dhcpd) ofNetwork(at *dhcpdScope, gateway string) *settings {
+// networkSettings returns the settings of a network: those of its subnet and the enclosing blocks. Routers that are the gateway of the
+// network are its member gateway, and the mask is that of the network.
+func (d *dhcpd) networkSettings(at *dhcpdScope, gateway string) *settings {
 	d.encapsulate(at)
 	all := &settings{}
 	top := at
@@ -337,7 +337,7 @@ func (d *dhcpd) ofNetwork(at *dhcpdScope, gateway string) *settings {
 	style := whole.get(true, "ddns-update-style")
 	if style != nil && style != "none" && !whole.has(true, "ddns-domainname") && !whole.has(false, "domain-name") &&
 		whole.get(true, ddnsUpdates) != false { // dhcpd registers only names with a domain
-		all.put(setting{d.at, true, ddnsUpdates, false})
+		all.put(setting{d.rowName, true, ddnsUpdates, false})
 	}
 	return all
 }
@@ -347,7 +347,7 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 	at := above.newBlock("pool")
 	var rest []statement
 	for _, one := range s.block {
-		d.at = one.place()
+		d.rowName = one.place()
 		if !d.setting(one, at) {
 			rest = append(rest, one)
 		}
@@ -355,7 +355,7 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 	d.encapsulate(at)
 	var others []statement
 	for _, one := range rest {
-		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
+		d.rowName = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words, " "))
 		switch {
 		case (one.startsWith("range") || one.startsWith("range6")) && p.IsValid():
 			d.skipStatement(one, d.span(one, p, at))
@@ -379,7 +379,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix, at *dhcpdScope) error {
 	}
 	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
 		words = words[1:]
-		own.put(setting{d.at, true, "dynamic-bootp", true})
+		own.put(setting{d.rowName, true, "dynamic-bootp", true})
 	}
 	if n := len(words); n > 1 && strings.EqualFold(words[n-1], "temporary") {
 		d.leave("the range %s of temporary addresses: clients choose those themselves (RFC 8981)", words[0])

@@ -33,7 +33,7 @@ func rawFormat(format string) json.RawMessage { return json.RawMessage(format) }
 
 // class reads a class.
 func (d *dhcpd) class(s statement, above *dhcpdScope) {
-	row := d.at
+	row := d.rowName
 	at := above.newBlock("class")
 	if at.class = (&dhcpdClass{name: className(s.word(1))}); d.v6 {
 		d.leave("the class %s: DHCPv6 has no classes", s.word(1))
@@ -42,7 +42,7 @@ func (d *dhcpd) class(s statement, above *dhcpdScope) {
 	var match string
 	var rest []statement
 	for _, one := range s.block {
-		d.at = one.place()
+		d.rowName = one.place()
 		switch {
 		case one.startsWith("match", "if"):
 			condition, err := d.expression(strings.TrimSpace(oneLine(one.source)[len("match if"):]))
@@ -70,16 +70,16 @@ func (d *dhcpd) class(s statement, above *dhcpdScope) {
 	}
 	d.encapsulate(at)
 	if match == "" {
-		d.at = row
+		d.rowName = row
 		d.leave("the class %s: it has no match statement, so it has no clients", at.class.name)
 		return
 	}
 	for i, one := range rest { // classes of conditions precede the class, whose options they replace
-		if d.at = one.place(); one.startsWith("if") {
+		if d.rowName = one.place(); one.startsWith("if") {
 			d.conditional(chainOf(rest[i:]), at)
 		}
 	}
-	d.at = row
+	d.rowName = row
 	d.addClass(at.class.name, match, at.own)
 }
 
@@ -91,7 +91,7 @@ func (d *Document) addClass(name, match string, own *settings) {
 
 // subclass reads a subclass: a value of its class.
 func (d *dhcpd) subclass(s statement, above *dhcpdScope) {
-	row := d.at
+	row := d.rowName
 	if len(s.words) < 3 || d.v6 {
 		d.leave("the subclass %s: it has no value", s.word(1))
 		return
@@ -100,12 +100,12 @@ func (d *dhcpd) subclass(s statement, above *dhcpdScope) {
 	d.add(Resource{"type": "DHCPv4Subclass", "in": "clientClasses/" + className(s.word(1)), "name": value, "value": value, "tag": false})
 	at := above.newBlock("class")
 	for _, one := range s.block {
-		if d.at = one.place(); !d.setting(one, at) {
+		if d.rowName = one.place(); !d.setting(one, at) {
 			d.other(one)
 		}
 	}
 	d.encapsulate(at)
-	d.at = row
+	d.rowName = row
 	d.emit("subclasses/"+value, at.own, false)
 }
 
@@ -121,7 +121,7 @@ func chainOf(all []statement) []statement {
 // localCondition is a condition inside of a subnet. It is imported if all subnets have the same one.
 type localCondition struct {
 	row       string
-	at        *dhcpdScope
+	scope     *dhcpdScope
 	condition string
 	own       *settings
 }
@@ -129,10 +129,10 @@ type localCondition struct {
 // conditional reads if, elsif and else: each branch becomes a class. A condition applies to all clients in the file itself, and to its
 // members in a class.
 func (d *dhcpd) conditional(chain []statement, at *dhcpdScope) {
-	row := d.at
+	row := d.rowName
 	before := "" // the negated conditions of the earlier branches
 	for _, s := range chain {
-		d.at = s.place()
+		d.rowName = s.place()
 		source := oneLine(s.source)
 		words := strings.Fields(source)
 		condition := strings.TrimSpace(strings.TrimPrefix(source, words[0]))
@@ -140,7 +140,7 @@ func (d *dhcpd) conditional(chain []statement, at *dhcpdScope) {
 			condition = strings.TrimSpace(strings.TrimPrefix(condition, words[1]))
 		}
 		if s.describes() {
-			d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
+			d.skip("the content of the block %s is not imported: move hosts and subnets out of it", s.word(0))
 			continue
 		}
 		var err error
@@ -161,7 +161,7 @@ func (d *dhcpd) conditional(chain []statement, at *dhcpdScope) {
 		}
 		d.branch(s, at, whole)
 	}
-	d.at = row
+	d.rowName = row
 }
 
 // both returns the conjunction of two conditions; an empty one is true.
@@ -185,11 +185,11 @@ func bracketed(condition string) string {
 
 // branch reads the block of a condition.
 func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
-	row := d.at
+	row := d.rowName
 	inner := at.newBlock("if")
 	var rest []statement
 	for _, one := range s.block {
-		switch d.at = one.place(); {
+		switch d.rowName = one.place(); {
 		case one.startsWith("if"), one.startsWith("elsif"), one.startsWith("else"):
 			rest = append(rest, one)
 		case !d.setting(one, inner):
@@ -197,7 +197,7 @@ func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 		}
 	}
 	d.encapsulate(inner)
-	d.at = row
+	d.rowName = row
 	scope := at
 	for scope.kind == "if" {
 		scope = scope.above
@@ -207,13 +207,13 @@ func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 		return
 	}
 	for i, one := range rest {
-		if d.at = one.place(); one.startsWith("if") {
+		if d.rowName = one.place(); one.startsWith("if") {
 			nested := &dhcpdScope{kind: "if", above: at, own: &settings{}, subs: map[string]map[int][]byte{}, class: &dhcpdClass{
 				name: d.conditionName(scope), condition: both(d.outer(scope), condition)}}
 			d.conditional(chainOf(rest[i:]), nested)
 		}
 	}
-	if d.at = row; len(inner.own.all) == 0 {
+	if d.rowName = row; len(inner.own.all) == 0 {
 		return
 	}
 	switch {
@@ -265,21 +265,21 @@ func (d *dhcpd) closeConditions() {
 			order = append(order, key)
 		}
 		g := groups[key]
-		if g.rows = append(g.rows, one.row); one.at.kind == "subnet" && !slices.Contains(g.scopes, one.at) {
-			g.scopes = append(g.scopes, one.at)
+		if g.rows = append(g.rows, one.row); one.scope.kind == "subnet" && !slices.Contains(g.scopes, one.scope) {
+			g.scopes = append(g.scopes, one.scope)
 		}
 	}
 	for _, key := range order {
 		g := groups[key]
-		if d.at = g.first.row; len(g.scopes) == len(d.subnets) {
-			d.addClass(d.conditionName(g.first.at), "if "+g.first.condition, g.first.own)
+		if d.rowName = g.first.row; len(g.scopes) == len(d.subnets) {
+			d.addClass(d.conditionName(g.first.scope), "if "+g.first.condition, g.first.own)
 			continue
 		}
-		for _, d.at = range g.rows {
+		for _, d.rowName = range g.rows {
 			d.leave("a condition of single subnets or pools: a class applies to all networks")
 		}
 	}
-	d.at = ""
+	d.rowName = ""
 }
 
 // functions and words are the names that expressions of Portolan have.
@@ -345,7 +345,7 @@ func (d *dhcpd) expressionWord(word, rest string, named bool) (string, error) {
 		return word, nil
 	case strings.HasPrefix(rest, "("):
 		if !slices.Contains(expressionFunctions, lower) {
-			return "", fmt.Errorf("expressions have no function %s", word)
+			return "", fmt.Errorf("the function %s is not supported in conditions", word)
 		}
 		if lower == "pick" {
 			return "pick-first-value", nil
@@ -355,7 +355,7 @@ func (d *dhcpd) expressionWord(word, rest string, named bool) (string, error) {
 	if _, isOctets := colonOctets(word); isOctets || strings.Trim(word, "0123456789") == "" {
 		return word, nil
 	}
-	return "", fmt.Errorf("expressions have no %s", word)
+	return "", fmt.Errorf("%s is not supported in conditions", word)
 }
 
 // sentOption returns the name of an option of clients in the words of Portolan.
@@ -365,7 +365,7 @@ func (d *dhcpd) sentOption(name string) (string, error) {
 			name) {
 			return name, nil
 		}
-		return "", fmt.Errorf("expressions have no option %s", name)
+		return "", fmt.Errorf("the option %s is not supported in conditions", name)
 	}
 	for _, sent := range sentNames {
 		if sent == name {

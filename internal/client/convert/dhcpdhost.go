@@ -16,12 +16,12 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 	var addresses []string
 	at := above.newBlock("host")
 	for _, one := range s.block {
-		row := d.at
-		d.at = one.place()
+		row := d.rowName
+		d.rowName = one.place()
 		switch {
 		case one.startsWith("hardware", "ethernet") && of.mac != "":
-			d.at = row
-			d.skip("it has the hardware addresses %s and %s: make two hosts of it", of.mac, one.word(2))
+			d.rowName = row
+			d.skip("it has the hardware addresses %s and %s: use two hosts", of.mac, one.word(2))
 			return
 		case one.startsWith("hardware", "ethernet"):
 			of.mac = one.word(2)
@@ -47,7 +47,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 		case !d.setting(one, at):
 			d.other(one)
 		}
-		d.at = row
+		d.rowName = row
 	}
 	d.encapsulate(at)
 	own := at.own
@@ -77,7 +77,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 func (d *dhcpd) unaddressed(of client, own *settings) {
 	switch {
 	case of.mac == "" || !hardware(of.mac) || d.v6:
-		d.omit("the host has no fixed address: give it one by fixed-address to have it imported")
+		d.omit("the host has no fixed address: add fixed-address to import it")
 	case len(own.all) == 0 && !d.knowsHosts:
 		d.omit("the host has neither an address nor an option, and no permission is about known clients")
 	default:
@@ -169,10 +169,10 @@ func (d *dhcpd) known(at *dhcpdScope, allowed, inPool, ofKnown bool) {
 
 // peer reads a failover peer. Its settings are those of the pairs of the configuration.
 func (d *dhcpd) peer(s statement, at *dhcpdScope) {
-	place := d.at
+	place := d.rowName
 	d.peers[s.word(2)] = true
 	for _, one := range s.block {
-		d.at = one.place()
+		d.rowName = one.place()
 		switch {
 		case one.startsWith("primary"), one.startsWith("secondary"), one.startsWith("address"), one.startsWith("port"), one.startsWith("peer"):
 		case one.startsWith("mclt"), one.startsWith("max-response-delay"), one.startsWith("max-unacked-updates"):
@@ -185,7 +185,7 @@ func (d *dhcpd) peer(s statement, at *dhcpdScope) {
 			d.leave("the statement %s of a failover peer: Portolan has no such setting", one.word(0))
 		}
 	}
-	d.at = place
+	d.rowName = place
 }
 
 // number adds a service option that is a number.
@@ -200,7 +200,7 @@ func (d *dhcpd) number(at *dhcpdScope, name, text string) {
 
 // finish adds the resources that follow from the whole file: its own options, the pool of known clients, and zones.
 func (d *dhcpd) finish(top *dhcpdScope) {
-	d.at = ""
+	d.rowName = ""
 	d.closeConditions()
 	d.encapsulate(top)
 	if !top.own.has(true, defaultLease) && len(d.subnets) > 0 {
@@ -227,7 +227,7 @@ const defaultOfDhcpd = 43200
 func (d *dhcpd) updates() {
 	used := map[string]bool{}
 	for i, s := range d.zones {
-		d.at = s.place()
+		d.rowName = s.place()
 		r := Resource{"type": "DHCPForwardZone", "in": "zoneGroups/" + ZoneGroup, "dynamicUpdateSigningKeyType": "NONE"}
 		name := strings.TrimSuffix(s.word(1), ".")
 		if p, ok := reverseOf(name); ok {
@@ -255,15 +255,15 @@ func (d *dhcpd) updates() {
 			d.add(Resource{"type": "DHCPZoneGroup", "name": ZoneGroup, "tag": false})
 			d.leave("the servers of the zone group dhcpd: --server links the first one")
 		}
-		d.at = s.place()
+		d.rowName = s.place()
 		d.add(r)
 	}
 	for _, name := range sortedKeys(d.keys) {
-		if d.at = d.keys[name].place(); !used[name] {
+		if d.rowName = d.keys[name].place(); !used[name] {
 			d.leave("the key %s: no zone uses it", name)
 		}
 	}
-	d.at = ""
+	d.rowName = ""
 }
 
 // key adds a key of updates once.
@@ -273,7 +273,7 @@ func (d *dhcpd) key(name string, used map[string]bool) {
 		return
 	}
 	used[name] = true
-	d.at = s.place()
+	d.rowName = s.place()
 	algorithm, secret := "", ""
 	for _, one := range s.block {
 		switch {

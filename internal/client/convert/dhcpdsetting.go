@@ -62,7 +62,7 @@ func (d *dhcpd) other(s statement) {
 	switch {
 	case s.startsWith("key"), s.startsWith("zone"), s.startsWith("failover"): // read in another place
 	case s.describes():
-		d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
+		d.skip("the content of the block %s is not imported: move hosts and subnets out of it", s.word(0))
 	case s.startsWith("option", "space"): // read by define
 	case known:
 		d.leave("the statement %s: %s", s.word(0), reason)
@@ -125,7 +125,7 @@ func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 
 // put adds a service option to a block.
 func (d *dhcpd) put(at *dhcpdScope, name string, value any) {
-	at.own.put(setting{d.at, true, name, value})
+	at.own.put(setting{d.rowName, true, name, value})
 }
 
 // service reads a statement that is a service option of Portolan.
@@ -211,14 +211,14 @@ func (d *dhcpd) option(s statement, at *dhcpdScope) bool {
 	case known:
 		var value any
 		if value, err = valueOf(definition.Format, d.addressesOf(name, definition.Format, words)); err == nil {
-			at.own.put(setting{d.at, false, definition.Name, value})
+			at.own.put(setting{d.rowName, false, definition.Name, value})
 		}
 	case dotted && d.spaces[space] != nil:
 		err = d.sub(at, space, short, words)
 	case space == "fqdn":
 		d.leave("the option %s: the server answers the option 81 itself; see client-updates", name)
 	case six:
-		d.leave("the option dhcp6.%s: DHCPv6 has no options of one's own", name)
+		d.leave("the option dhcp6.%s: DHCPv6 does not support custom options", name)
 	default:
 		d.leave("the option %s: it is not defined", name)
 	}
@@ -284,11 +284,11 @@ func (d *dhcpd) define(all []statement) {
 				d.spaces[strings.ToLower(s.word(2))] = map[string]subOption{}
 			}
 		case s.startsWith("option") && strings.EqualFold(s.word(2), "code"):
-			d.at = s.place()
+			d.rowName = s.place()
 			d.definition(s)
 		}
 	}
-	d.at = ""
+	d.rowName = ""
 }
 
 // definition reads the definition of an option: option NAME code NUMBER = TYPE.
@@ -323,7 +323,7 @@ func (d *dhcpd) definition(s statement) {
 			d.options6.byName[short] = known
 			return
 		}
-		d.leave("the definition of the option %s: DHCPv6 has no options of one's own", name)
+		d.leave("the definition of the option %s: DHCPv6 does not support custom options", name)
 	default:
 		d.defineOption(name, code, format, err)
 	}
@@ -452,6 +452,6 @@ func (d *dhcpd) encapsulate(at *dhcpdScope) {
 		out = append(append(out, byte(code), byte(len(all[code]))), all[code]...) //nolint:gosec // checked by sub
 	}
 	if len(out) > 0 && !at.own.has(false, vendorOption) {
-		at.own.put(setting{d.at, false, vendorOption, "0x" + strings.ToUpper(hex.EncodeToString(out))})
+		at.own.put(setting{d.rowName, false, vendorOption, "0x" + strings.ToUpper(hex.EncodeToString(out))})
 	}
 }

@@ -28,7 +28,7 @@ type InfobloxChoice struct {
 func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 	rows := csvrows.New(text(raw), ',')
 	x := &infoblox{Document: &Document{}, view: choice.View, withoutNames: choice.WithoutNames,
-		from: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{},
+		selected: map[string]string{"view": choice.FromView, "network_view": choice.FromNetworkView}, records: map[string]string{},
 		hostRows: map[string]string{},
 		columns:  map[string]map[string]int{}, read: map[string]map[string]bool{}, unread: map[string]map[string]int{},
 		hosts: map[string]Resource{}, silent: map[string]map[string]Resource{},
@@ -39,7 +39,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 			break
 		}
 		if err != nil {
-			x.at = fmt.Sprintf("line %d", line)
+			x.rowName = fmt.Sprintf("line %d", line)
 			x.skip("%v: correct the row", err)
 			continue
 		}
@@ -60,7 +60,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 			continue
 		}
 		if x.columns[kind] == nil {
-			x.at = fmt.Sprintf("line %d (%s)", line, kind)
+			x.rowName = fmt.Sprintf("line %d (%s)", line, kind)
 			x.skip("no line header-%s before it: add the line", kind)
 			continue
 		}
@@ -75,7 +75,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 			return ""
 		}
 		about := of("fqdn") + " " + of("address") + " " + of("ip_address") + " " + of("start_address")
-		x.at = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(about), " "))
+		x.rowName = fmt.Sprintf("line %d (%s %s)", line, kind, strings.Join(strings.Fields(about), " "))
 		before := len(x.Skipped)
 		if err := x.row(kind, of); err != nil {
 			x.skip("%v: correct the row", err)
@@ -94,16 +94,16 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 	}
 	for _, column := range []string{"view", "network_view"} {
 		all := slices.Sorted(maps.Keys(x.views[column]))
-		if asked := x.from[column]; asked != "" && !x.views[column][asked] {
-			return nil, ChoiceError(fmt.Sprintf("there is no %s %q in the file; there are %s", strings.ReplaceAll(column, "_", " "), asked,
+		if asked := x.selected[column]; asked != "" && !x.views[column][asked] {
+			return nil, ChoiceError(fmt.Sprintf("the file has no %s %q; must be one of %s", strings.ReplaceAll(column, "_", " "), asked,
 				strings.Join(all, ", ")))
 		}
-		if len(all) > 1 && x.from[column] == "" {
+		if len(all) > 1 && x.selected[column] == "" {
 			return nil, ChoiceError(fmt.Sprintf("the file has several %ss (%s): choose one by --from-%s", strings.ReplaceAll(column, "_", " "),
 				strings.Join(all, ", "), strings.ReplaceAll(column, "_", "-")))
 		}
 	}
-	x.at = ""
+	x.rowName = ""
 	for _, kind := range slices.Sorted(maps.Keys(x.unread)) {
 		x.unreadColumns(kind)
 	}
@@ -129,10 +129,10 @@ type infoblox struct {
 	*Document
 	view         string
 	withoutNames bool
-	// from are the selected views of the export, by the column that names them. views are the views in the file.
-	from    map[string]string
-	views   map[string]map[string]bool
-	columns map[string]map[string]int
+	// selected are the selected views of the export, by the column that names them. views are the views in the file.
+	selected map[string]string
+	views    map[string]map[string]bool
+	columns  map[string]map[string]int
 	// read are the columns that are imported, by kind of row. unread counts the imported rows with a value in each other column.
 	read   map[string]map[string]bool
 	unread map[string]map[string]int
@@ -197,18 +197,18 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		name := of(column)
 		switch {
 		case name == "" || column == "view" && x.view == "":
-		case (kind == "hostaddress" || kind == "ipv6hostaddress") && (x.from[column] == "" || x.from[column] == name): // as its host
-		case x.from[column] == "" || x.from[column] == name:
+		case (kind == "hostaddress" || kind == "ipv6hostaddress") && (x.selected[column] == "" || x.selected[column] == name): // as its host
+		case x.selected[column] == "" || x.selected[column] == name:
 			x.views[column][name] = true
 		default:
 			x.views[column][name] = true
-			x.leave("what is in the %s %s: import it by itself, by --from-%s", strings.ReplaceAll(column, "_", " "), name,
+			x.leave("the rows of the %s %s: import them separately, by --from-%s", strings.ReplaceAll(column, "_", " "), name,
 				strings.ReplaceAll(column, "_", "-"))
 			return nil
 		}
 	}
 	if strings.EqualFold(of("disabled"), "true") {
-		x.omit("it is disabled there: enable it there to have it imported")
+		x.omit("it is disabled: enable it in the source to import it")
 		return nil
 	}
 	switch kind {
@@ -263,7 +263,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		x.leave("DNS records (--without-names)")
 		return nil
 	case x.view == "":
-		x.skip("it is a DNS record: choose its view by --view, or leave such rows out by --without-names")
+		x.skip("it is a DNS record: choose its view by --view, or omit such rows by --without-names")
 		return nil
 	}
 	fqdn := strings.TrimSuffix(of("fqdn"), ".")
@@ -292,7 +292,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 			x.skip("it has the same key as %s: remove one of the two", first)
 			return nil
 		}
-		x.hostRows[key] = x.at
+		x.hostRows[key] = x.rowName
 		r, there := x.hosts[key]
 		if !there {
 			r = Resource{"type": "HostRecord", "addresses": []string{}}
@@ -334,7 +334,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				x.skip("it has the same name and address as %s: remove one of the two", first)
 				return nil
 			}
-			x.records[key] = x.at
+			x.records[key] = x.rowName
 		}
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
 			if ttl != r["ttl"] {

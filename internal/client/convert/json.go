@@ -29,9 +29,9 @@ func readJSON(text []byte, into any) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: invalid JSON: %w", line(syntax.Offset), syntax)
 	case errors.As(err, &kind) && kind.Field == "":
-		return wrongKind(fmt.Sprintf("line %d: has a JSON %s, where %s belongs", line(kind.Offset), kind.Value, kindOf(kind.Type)))
+		return wrongKind(fmt.Sprintf("line %d: is a JSON %s: must be %s", line(kind.Offset), kind.Value, kindOf(kind.Type)))
 	case errors.As(err, &kind):
-		return wrongKind(fmt.Sprintf("line %d: %s: has a JSON %s, where %s belongs", line(kind.Offset), kind.Field, kind.Value,
+		return wrongKind(fmt.Sprintf("line %d: %s: is a JSON %s: must be %s", line(kind.Offset), kind.Field, kind.Value,
 			kindOf(kind.Type)))
 	}
 	return err
@@ -45,7 +45,7 @@ func readPart(raw []byte, into any) (wrong, err error) {
 		return nil, err
 	}
 	field := strings.TrimPrefix(kind.Field, "keaLevel.")
-	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(field, "it"), kind.Value, kindOf(kind.Type)), nil
+	return fmt.Errorf("%s is a JSON %s: must be %s", cmp.Or(field, "it"), kind.Value, kindOf(kind.Type)), nil
 }
 
 // isPartial reports whether a type decodes itself and reports its own wrong values.
@@ -55,11 +55,11 @@ func isPartial(t reflect.Type) bool {
 
 // jsonKeys compares JSON objects with the types that the text is decoded into.
 type jsonKeys struct {
-	text []byte
-	in   *json.Decoder
-	// at is the offset up to the newlines counted so far, and line is the line there.
-	at, line int
-	members  map[reflect.Type]map[string]reflect.Type
+	text    []byte
+	decoder *json.Decoder
+	// offset is the offset up to the newlines counted so far, and line is the line there.
+	offset, line int
+	members      map[reflect.Type]map[string]reflect.Type
 	// unread is called for a key without a member in the type. object is the key of the object.
 	unread func(key, object string, line int)
 	// wrong is called for a value of another kind than its member, unless the object is partial.
@@ -68,15 +68,15 @@ type jsonKeys struct {
 
 // check reads the text, which must be valid JSON. It returns an error for a key that an object contains twice.
 func (k *jsonKeys) check(into any) error {
-	k.in, k.line, k.members = json.NewDecoder(bytes.NewReader(k.text)), 1, map[reflect.Type]map[string]reflect.Type{}
+	k.decoder, k.line, k.members = json.NewDecoder(bytes.NewReader(k.text)), 1, map[reflect.Type]map[string]reflect.Type{}
 	return k.value(reflect.TypeOf(into), "", func(string) {})
 }
 
 // lineNow returns the current line.
 func (k *jsonKeys) lineNow() int {
-	now := int(k.in.InputOffset())
-	k.line += bytes.Count(k.text[k.at:now], []byte("\n"))
-	k.at = now
+	now := int(k.decoder.InputOffset())
+	k.line += bytes.Count(k.text[k.offset:now], []byte("\n"))
+	k.offset = now
 	return k.line
 }
 
@@ -89,7 +89,7 @@ func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) e
 	if t == reflect.TypeFor[json.RawMessage]() {
 		t = nil
 	}
-	token, err := k.in.Token()
+	token, err := k.decoder.Token()
 	if err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) e
 		if t != nil {
 			t = t.Elem()
 		}
-		for k.in.More() {
+		for k.decoder.More() {
 			if err := k.value(t, name, other); err != nil {
 				return err
 			}
 		}
-		_, err = k.in.Token()
+		_, err = k.decoder.Token()
 		return err
 	case json.Delim('{'):
 		if t != nil && t.Kind() != reflect.Struct {
@@ -154,8 +154,8 @@ func (k *jsonKeys) membersOf(t reflect.Type) map[string]reflect.Type {
 // object reads the members of an object.
 func (k *jsonKeys) object(t reflect.Type, name string) error {
 	met := map[string]int{}
-	for k.in.More() {
-		token, err := k.in.Token()
+	for k.decoder.More() {
+		token, err := k.decoder.Token()
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 		line := k.lineNow()
 		lower := strings.ToLower(key)
 		if first := met[lower]; first != 0 && t != nil {
-			return fmt.Errorf("line %d: %s is there in line %d already: remove one of the two", line, key, first)
+			return fmt.Errorf("line %d: %s is already in line %d: remove one of the two", line, key, first)
 		}
 		met[lower] = line
 		var of reflect.Type
@@ -175,7 +175,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 			}
 			if !isPartial(t) {
 				other = func(kind string) {
-					k.wrong(key, line, fmt.Sprintf("has a JSON %s, where %s belongs", kind, kindOf(of)))
+					k.wrong(key, line, fmt.Sprintf("is a JSON %s: must be %s", kind, kindOf(of)))
 				}
 			}
 		}
@@ -183,7 +183,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 			return err
 		}
 	}
-	_, err := k.in.Token()
+	_, err := k.decoder.Token()
 	return err
 }
 

@@ -32,18 +32,18 @@ func Kea(raw []byte, include func(path string) ([]byte, error)) (*Document, erro
 		if object == "dhcp-ddns" || object == "hooks-libraries" {
 			reason = processOnly
 		}
-		if d.at = fmt.Sprintf("line %d", line); object != "" {
+		if d.rowName = fmt.Sprintf("line %d", line); object != "" {
 			key += " of " + object
 		}
 		d.leave("the setting %s: %s", key, cmp.Or(reason, "Portolan has no such setting"))
 	}, wrong: func(key string, line int, why string) {
-		d.at = fmt.Sprintf("line %d (%s)", line, key)
+		d.rowName = fmt.Sprintf("line %d (%s)", line, key)
 		d.skip("it %s: correct it", why)
 	}}
 	if err := keys.check(f); err != nil {
 		return nil, err
 	}
-	d.at = ""
+	d.rowName = ""
 	if f.Dhcp4 == nil && f.Dhcp6 == nil {
 		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is not a Kea configuration file")
 	}
@@ -66,7 +66,7 @@ func keaIncluded(content string, include func(string) ([]byte, error), depth int
 	var fault error
 	whole := keaInclude.ReplaceAllStringFunc(content, func(found string) string {
 		path := keaInclude.FindStringSubmatch(found)[1]
-		err := errors.New("put the text of the file in its place")
+		err := errors.New("replace it with the text of the file")
 		var raw []byte
 		if include != nil && depth < maxIncluded {
 			raw, err = include(path)
@@ -90,7 +90,7 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 	if err != nil {
 		return err
 	}
-	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	d.rowName = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
 	k := &kea{Document: d, v6: v6, table: table, spaces: map[string]map[string]subOption{}, inner: map[int]string{},
 		classes: map[string]string{}, required: map[string]bool{}, narrow: map[string]bool{}, halves: map[string]bool{}}
 	k.pairs(s)
@@ -99,7 +99,7 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 	}
 	k.define(s.Definitions)
 	k.classList(s.ClassList)
-	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	d.rowName = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
 	k.knowsHosts = !v6 && s.isAboutKnown()
 	top := k.top(s)
 	around := routersOf(top)
@@ -107,7 +107,7 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 		k.subnet(i+1, one, "", around, &settings{})
 	}
 	for _, shared := range s.SharedNetworks {
-		d.at = "the shared network " + shared.Name
+		d.rowName = "the shared network " + shared.Name
 		level := k.settings(&shared.keaLevel)
 		own := around
 		if level.has(false, routerOption) {
@@ -118,18 +118,18 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 			k.subnet(i+1, one, shared.Name, own, level)
 		}
 	}
-	d.at = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
+	d.rowName = map[bool]string{false: "Dhcp4", true: "Dhcp6"}[v6]
 	k.reservations(s.Reservations)
 	d.emit("", top, v6)
 	k.overridden()
 	if k.knowsHosts {
-		d.at = ""
+		d.rowName = ""
 		d.add(Resource{"type": "MACPool", "name": knownPool, "tag": false})
 		for _, mac := range slices.Compact(slices.Sorted(slices.Values(k.macs))) {
 			d.member(mac, knownPool)
 		}
 	}
-	d.at = ""
+	d.rowName = ""
 	return nil
 }
 
@@ -156,16 +156,16 @@ func (k *kea) top(s *keaServer) *settings {
 	}
 	all := k.settings(&s.keaLevel)
 	if len(s.CacheThreshold) == 0 { // Kea stores each renewal
-		all.put(setting{k.at, true, "dhcp-cache-threshold", 0})
+		all.put(setting{k.rowName, true, "dhcp-cache-threshold", 0})
 	}
 	if s.EchoClientID != nil && !k.v6 {
-		all.put(setting{k.at, true, "echo-client-id", *s.EchoClientID})
+		all.put(setting{k.rowName, true, "echo-client-id", *s.EchoClientID})
 	}
 	if !k.v6 { // Kea sends the name of a reservation
-		all.put(setting{k.at, true, "use-host-decl-names", true})
+		all.put(setting{k.rowName, true, "use-host-decl-names", true})
 	}
 	if s.Probation != nil {
-		all.put(setting{k.at, true, "abandon-lease-time", *s.Probation})
+		all.put(setting{k.rowName, true, "abandon-lease-time", *s.Probation})
 	}
 	return all
 }
@@ -197,14 +197,14 @@ func (s *keaServer) isAboutKnown() bool {
 // subnet adds a subnet and its contents. number is its position in the list, around are the routers of the enclosing level, and above are
 // the settings of its shared network.
 func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, above *settings) {
-	k.at = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
+	k.rowName = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
 	if shared != "" && s.Subnet == "" {
-		k.at += " of " + shared
+		k.rowName += " of " + shared
 	}
 	if len(s.ID) > 0 {
-		k.at += fmt.Sprintf(" (id %s)", s.ID)
+		k.rowName += fmt.Sprintf(" (id %s)", s.ID)
 	}
-	place := k.at
+	place := k.rowName
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil && s.wrong == nil {
 		k.skip("it is not a prefix, so only its reservations are imported: correct the subnet")
@@ -237,16 +237,16 @@ func (k *kea) subnet(number int, s keaSubnet, shared string, around []string, ab
 	k.remember(all)
 	k.emit("networks/"+p.String(), all, k.v6)
 	for i, pool := range s.Pools {
-		k.at = fmt.Sprintf("%s, pool %s", place, cmp.Or(pool.Pool, fmt.Sprintf("number %d", i+1)))
+		k.rowName = fmt.Sprintf("%s, pool %s", place, cmp.Or(pool.Pool, fmt.Sprintf("number %d", i+1)))
 		k.pool(pool, p)
 	}
 	for _, pool := range s.PDPools {
-		k.at = fmt.Sprintf("%s, pool of prefixes %s", place, pool.Prefix)
+		k.rowName = fmt.Sprintf("%s, pool of prefixes %s", place, pool.Prefix)
 		if err := k.delegatedPrefixes(pool, p, all); err != nil {
 			k.skip("%v: correct the pool", err)
 		}
 	}
-	k.at = place
+	k.rowName = place
 	k.reservations(s.Reservations)
 }
 
@@ -309,19 +309,19 @@ func (r *keaReservation) known() string {
 
 // reservations adds reservations of a level.
 func (k *kea) reservations(all []keaReservation) {
-	where := k.at
+	where := k.rowName
 	if where != "" {
 		where = " of " + where
 	}
-	before := k.at
+	before := k.rowName
 	for i, r := range all {
 		row := fmt.Sprintf("reservation number %d%s", i+1, where)
 		addresses := r.IPAddresses
 		if r.IPAddress != "" {
 			addresses = append(addresses, r.IPAddress)
 		}
-		if k.at = row; len(addresses) > 0 || r.known() != "" {
-			k.at += fmt.Sprintf(" (%s)", cmp.Or(strings.Join(addresses, " "), r.known()))
+		if k.rowName = row; len(addresses) > 0 || r.known() != "" {
+			k.rowName += fmt.Sprintf(" (%s)", cmp.Or(strings.Join(addresses, " "), r.known()))
 		}
 		if r.wrong != nil {
 			k.skip("%v: correct the reservation", r.wrong)
@@ -329,7 +329,7 @@ func (k *kea) reservations(all []keaReservation) {
 		}
 		k.reserve(r, row, addresses)
 	}
-	k.at = before
+	k.rowName = before
 }
 
 // reserve adds one reservation.
@@ -358,11 +358,11 @@ func (k *kea) reserve(r keaReservation, row string, addresses []string) {
 			k.member(of.mac, "")
 		}
 		if r.Hostname != "" {
-			own.put(setting{k.at, false, "host-name", r.Hostname})
+			own.put(setting{k.rowName, false, "host-name", r.Hostname})
 		}
 		k.emit("macAddresses/"+dashed(of.mac), own, false)
 	case len(addresses) == 0:
-		k.omit("it has no address: give it one by ip-address to have it imported")
+		k.omit("it has no address: add ip-address to import it")
 	case len(r.Prefixes) > 0:
 		k.leave("prefixes that are reserved: %s", noReserved)
 	}
@@ -371,7 +371,7 @@ func (k *kea) reserve(r keaReservation, row string, addresses []string) {
 			"the addresses are RESERVED")
 	}
 	for _, text := range addresses {
-		k.at = fmt.Sprintf("%s (%s)", row, text)
+		k.rowName = fmt.Sprintf("%s (%s)", row, text)
 		a, err := k.reservation(text, of, k.label(r.Hostname))
 		if err != nil {
 			k.skip("%v: correct the reservation", err)

@@ -13,8 +13,8 @@ import (
 // classList adds the classes of a server.
 func (k *kea) classList(all []keaClass) {
 	for i, one := range all {
-		if k.at = fmt.Sprintf("class %s", one.Name); one.Name == "" {
-			k.at = fmt.Sprintf("class number %d", i+1)
+		if k.rowName = fmt.Sprintf("class %s", one.Name); one.Name == "" {
+			k.rowName = fmt.Sprintf("class number %d", i+1)
 		}
 		if err := k.class(one); err != nil {
 			k.leave("the class: %v", err)
@@ -39,7 +39,7 @@ func (k *kea) class(one keaClass) error {
 		return err
 	}
 	condition, err := p.disjunction()
-	if err == nil && p.at < len(p.tokens) {
+	if err == nil && p.position < len(p.tokens) {
 		err = fmt.Errorf("%s is not expected in the test", p.peek())
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *kea) class(one keaClass) error {
 	own := k.settings(&one.keaLevel)
 	k.inner = inner
 	if one.Name == "DROP" {
-		own.put(setting{k.at, true, "booting", false})
+		own.put(setting{k.rowName, true, "booting", false})
 	}
 	k.classes[one.Name] = condition
 	k.addClass(className(one.Name), "if "+condition, own)
@@ -74,17 +74,17 @@ func (k *kea) overridden() {
 	}
 	for _, key := range sortedKeys(names) {
 		class, option, _ := strings.Cut(key, " ")
-		k.at = names[key]
+		k.rowName = names[key]
 		k.leave("the precedence of the option %s of the class %s, which subnets or pools also have: here the class wins", option, class)
 	}
-	k.at = ""
+	k.rowName = ""
 }
 
 // keaParser translates a test of Kea to a condition of dhcpd, by recursive descent.
 type keaParser struct {
 	*kea
-	tokens []string // a text begins with an apostrophe
-	at     int
+	tokens   []string // a text begins with an apostrophe
+	position int
 }
 
 // split splits a test into tokens.
@@ -119,15 +119,15 @@ func (p *keaParser) split(text string) error {
 }
 
 func (p *keaParser) peek() string {
-	if p.at < len(p.tokens) {
-		return p.tokens[p.at]
+	if p.position < len(p.tokens) {
+		return p.tokens[p.position]
 	}
 	return ""
 }
 
 func (p *keaParser) next() string {
 	token := p.peek()
-	p.at++
+	p.position++
 	return token
 }
 
@@ -147,7 +147,7 @@ func (p *keaParser) disjunction() (string, error) {
 func (p *keaParser) joined(word string, part func() (string, error)) (string, error) {
 	text, err := part()
 	for err == nil && strings.EqualFold(p.peek(), word) {
-		p.at++
+		p.position++
 		var more string
 		more, err = part()
 		text += " " + word + " " + more
@@ -159,18 +159,18 @@ func (p *keaParser) joined(word string, part func() (string, error)) (string, er
 func (p *keaParser) condition() (string, error) {
 	switch p.peek() {
 	case "(":
-		p.at++
+		p.position++
 		text, err := p.disjunction()
 		if err == nil {
 			err = p.want(")")
 		}
 		return "(" + text + ")", err
 	case "not":
-		p.at++
+		p.position++
 		text, err := p.condition()
 		return "not (" + text + ")", err
 	case "member":
-		p.at++
+		p.position++
 		return p.member()
 	}
 	left, exists, err := p.operand()
@@ -253,7 +253,7 @@ func (p *keaParser) operand() (text string, exists bool, err error) {
 	if text, known := packetFields[token]; known {
 		return text, false, nil
 	}
-	return "", false, fmt.Errorf("tests have no %s", token)
+	return "", false, fmt.Errorf("the test contains %s, which is not supported", token)
 }
 
 // packetFields are the fields of a message as expressions.
@@ -276,7 +276,7 @@ func (p *keaParser) option(kind string) (text string, exists bool, err error) {
 			return "", false, err
 		}
 	} else if name == "" {
-		return "", false, fmt.Errorf("expressions have no relay option %s", number)
+		return "", false, fmt.Errorf("the relay option %s is not supported in conditions", number)
 	}
 	switch suffix := p.next(); suffix {
 	case ".hex", ".text":
@@ -292,7 +292,7 @@ func (p *keaParser) option(kind string) (text string, exists bool, err error) {
 		}
 		return "", false, errors.New("tests about options inside of others are not imported")
 	default:
-		return "", false, fmt.Errorf("tests have no %s", suffix)
+		return "", false, fmt.Errorf("the test contains %s, which is not supported", suffix)
 	}
 }
 
@@ -369,7 +369,7 @@ func (p *keaParser) call(name string) (string, error) {
 		if p.peek() != "," {
 			break
 		}
-		p.at++
+		p.position++
 	}
 	return name + "(" + strings.Join(all, ", ") + ")", p.want(")")
 }

@@ -36,7 +36,7 @@ type kea struct {
 // settings returns the settings of a level as options of Portolan. where names the level.
 func (k *kea) settings(l *keaLevel) *settings {
 	s := &settings{}
-	put := func(name string, value any) { s.put(setting{k.at, true, name, value}) }
+	put := func(name string, value any) { s.put(setting{k.rowName, true, name, value}) }
 	flag := func(name string, value *bool, invert bool) {
 		if value != nil {
 			put(name, *value != invert)
@@ -48,7 +48,7 @@ func (k *kea) settings(l *keaLevel) *settings {
 		case seconds != nil && k.v6:
 			k.leave("the timers renew-timer and rebind-timer: T1 and T2 are 0.5 and 0.8 of the preferred lifetime")
 		case seconds != nil:
-			s.put(setting{k.at, false, code, *seconds})
+			s.put(setting{k.rowName, false, code, *seconds})
 		}
 	}
 	slices.SortStableFunc(s.all, func(a, b setting) int { return cmp.Compare(a.name, b.name) })
@@ -181,7 +181,7 @@ func (k *kea) options(all []keaOption, s *settings) {
 		delete(subs, space)
 		definition, known := k.table.byCode[code]
 		if len(out) > 0 && known {
-			s.put(setting{k.at, false, definition.Name, hexText(out)})
+			s.put(setting{k.rowName, false, definition.Name, hexText(out)})
 		}
 	}
 	for space := range subs {
@@ -207,7 +207,7 @@ func (k *kea) option(o keaOption, s *settings, subs map[string]map[int][]byte) (
 	switch {
 	case !known && o.Name == "":
 		if err := k.defineIn(k.table, fmt.Sprintf("option-%d", o.Code), o.Code, `"<hex>"`); err != nil || k.v6 {
-			return "", cmp.Or(err, errors.New("DHCPv6 has no options of one's own"))
+			return "", cmp.Or(err, errors.New("DHCPv6 does not support custom options"))
 		}
 		definition = k.table.byCode[o.Code]
 	case !known:
@@ -224,7 +224,7 @@ func (k *kea) option(o keaOption, s *settings, subs map[string]map[int][]byte) (
 	}
 	value, err := valueOf(definition.Format, words)
 	if err == nil {
-		s.put(setting{k.at, false, definition.Name, value})
+		s.put(setting{k.rowName, false, definition.Name, value})
 	}
 	return definition.Name, err
 }
@@ -339,7 +339,7 @@ func (k *kea) define(all []keaDefinition) {
 			case known:
 				k.table.byName[name], err = k.table.byCode[one.Code], nil
 			case k.v6:
-				err = errors.New("DHCPv6 has no options of one's own")
+				err = errors.New("DHCPv6 does not support custom options")
 			case one.Type == "empty" && one.Encapsulate != "":
 				err = k.defineIn(k.table, name, one.Code, `"<hex>"`)
 			case err == nil:

@@ -72,7 +72,7 @@ func (k *kea) pairs(s *keaServer) {
 
 // pairOption adds an option of failover pairs. It is one of DHCPv4 and applies to both families.
 func (k *kea) pairOption(name string, value int) {
-	k.emit("", &settings{[]setting{{k.at, true, name, value}}}, false)
+	k.emit("", &settings{[]setting{{k.rowName, true, name, value}}}, false)
 }
 
 // shortestLease returns the shortest lease time of the server and its networks and ranges, in seconds. Kea has no maximum client lead time,

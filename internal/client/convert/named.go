@@ -89,9 +89,9 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 			err := n.file(file, view, depth+1)
 			var missing missingFileError
 			if errors.As(err, &missing) && missing.path == file {
-				n.at = "include " + file
+				n.rowName = "include " + file
 				n.skip("%v: its zones are not imported: add the file, or remove the statement", missing.err)
-				n.at, err = "", nil
+				n.rowName, err = "", nil
 			}
 			if err != nil {
 				return err
@@ -137,14 +137,14 @@ func (n *namedFile) zone(s statement, view string) {
 		}
 	}
 	name := strings.TrimSuffix(s.word(1), ".")
-	n.at = "zone " + cmp.Or(name, ".")
+	n.rowName = "zone " + cmp.Or(name, ".")
 	if file != "" {
-		n.at += " in the file " + file
+		n.rowName += " in the file " + file
 	}
 	if view != "" {
-		n.at += ", view " + view
+		n.rowName += ", view " + view
 	}
-	defer func() { n.at = "" }()
+	defer func() { n.rowName = "" }()
 	if kind != "master" && kind != "primary" || file == "" {
 		n.others = append(n.others, NamedZone{View: view, Name: name})
 	}
@@ -154,7 +154,7 @@ func (n *namedFile) zone(s statement, view string) {
 	case kind != "master" && kind != "primary":
 		n.omit("no zone of the type %q is imported: import it where it is primary, or copy it by import zone --from-server", kind)
 	case file == "":
-		n.skip("it names no file: name the file of its records")
+		n.skip("it has no file: add the file with its records")
 	case slices.ContainsFunc(n.zones, func(z NamedZone) bool { return z.View == view && strings.EqualFold(z.Name, name) }):
 		n.skip("an earlier statement has the same zone: remove one of them")
 	default:

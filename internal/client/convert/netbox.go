@@ -69,16 +69,16 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			var one netboxOne
 			err := readJSON(raw, &one)
 			kind := strings.Trim(strings.TrimPrefix(NetboxPaths[i], "/api/ipam"), "/")
-			if d.at = fmt.Sprintf("%s id %d", kind, one.ID); one.ID == 0 {
-				d.at = fmt.Sprintf("%s number %d", kind, n+1)
+			if d.rowName = fmt.Sprintf("%s id %d", kind, one.ID); one.ID == 0 {
+				d.rowName = fmt.Sprintf("%s number %d", kind, n+1)
 			}
 			if err != nil {
 				d.skip("%v: correct it there", err)
 				continue
 			}
-			d.at += fmt.Sprintf(" (%s)", one.Prefix+one.Address+one.StartAddress)
+			d.rowName += fmt.Sprintf(" (%s)", one.Prefix+one.Address+one.StartAddress)
 			if in := one.vrf(labels); i > 0 && in != vrf && vrf != "" {
-				d.leave("what is in the VRF %s", in)
+				d.leave("rows of the VRF %s", in)
 				continue
 			}
 			if len(one.Tags) > 0 {
@@ -94,27 +94,27 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				d.skip("%v: correct it there", err)
 			}
 			if len(d.Skipped) == before {
-				d.noteUnsupported(raw, kind, one.VLAN)
+				d.reportUnsupported(raw, kind, one.VLAN)
 			}
 		}
 	}
 	d.prefixes = slices.DeleteFunc(d.prefixes, func(p netip.Prefix) bool { // a prefix with an empty container in it is also a block
 		holds := slices.ContainsFunc(d.containers, func(c netip.Prefix) bool { return p.Bits() < c.Bits() && p.Contains(c.Addr()) })
 		if holds {
-			d.at = d.rows[p]
+			d.rowName = d.rows[p]
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": d.names[p]})
 		}
 		return holds
 	})
 	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
-		d.at = d.rows[p]
+		d.rowName = d.rows[p]
 		return d.names[p]
 	})
 	d.assignVLANs()
-	d.at = ""
+	d.rowName = ""
 	for _, p := range d.aggregates { // aggregates without contents are also blocks
 		if _, twice := d.names[p]; !twice {
-			d.at = d.aggregateRows[p]
+			d.rowName = d.aggregateRows[p]
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
 		}
 	}
@@ -125,9 +125,9 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 var netboxRead = []string{"id", "url", "display", "display_url", "family", "children", "_depth", "created", "last_updated", "prefix",
 	"address", "start_address", "end_address", "vrf", "description", "dns_name", "custom_fields", "tags", "status"}
 
-// noteUnsupported notes the members of an object that have a value and are not imported. vlan is its VLAN, which is imported if it is
+// reportUnsupported lists the members of an object that have a value and are not imported. vlan is its VLAN, which is imported if it is
 // known.
-func (d *netbox) noteUnsupported(raw json.RawMessage, kind string, vlan *netboxVLAN) {
+func (d *netbox) reportUnsupported(raw json.RawMessage, kind string, vlan *netboxVLAN) {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {
 		return
@@ -224,14 +224,14 @@ func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
 				d.skip("it has the same key as %s: remove one of the two", first)
 				return nil
 			}
-			d.aggregates, d.aggregateRows[p] = append(d.aggregates, p), d.at
+			d.aggregates, d.aggregateRows[p] = append(d.aggregates, p), d.rowName
 			return nil
 		}
 		if first, twice := d.rows[p]; twice {
 			d.skip("it has the same key as %s: remove one of the two", first)
 			return nil
 		}
-		d.names[p], d.rows[p] = addRow.Description, d.at
+		d.names[p], d.rows[p] = addRow.Description, d.rowName
 		if addRow.VLAN != nil {
 			d.vlanOf[p] = d.vlans[addRow.VLAN.ID]
 		}
@@ -259,7 +259,7 @@ func (d *netbox) address(one netboxOne) error {
 	state := "STATIC"
 	switch one.Status.Value {
 	case "dhcp", "slaac":
-		d.omit("DHCP or SLAAC gave the address out (status %s): the server that gives it out reports it", one.Status.Value)
+		d.omit("the address was assigned by DHCP or SLAAC (status %s): its server reports it", one.Status.Value)
 		return nil
 	case "reserved", "deprecated":
 		state = reserved
@@ -272,15 +272,15 @@ func (d *netbox) address(one netboxOne) error {
 		d.skip("it has the same key as %s: remove one of the two", first)
 		return nil
 	}
-	d.met[p.Addr()] = d.at
+	d.met[p.Addr()] = d.rowName
 	d.Document.address(p.Addr(), Resource{"address": p.Addr().String(), "state": state, "name": name})
 	_, zone, _ := strings.Cut(strings.ToLower(strings.TrimSuffix(one.DNSName, ".")), ".")
 	switch {
 	case one.DNSName == "":
 	case zone == "":
-		d.leave("the name %s, which is of no zone", one.DNSName)
+		d.leave("the name %s, which is in no zone", one.DNSName)
 	case d.view == "":
-		d.leave("names of addresses (dns_name): say into which view, by --view")
+		d.leave("names of addresses (dns_name): choose their view by --view")
 	default:
 		if !d.zones[zone] {
 			d.zones[zone] = true

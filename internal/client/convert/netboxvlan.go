@@ -52,8 +52,8 @@ func (d *netbox) addVLANs(lists [][]json.RawMessage) {
 		for n, raw := range lists[index] {
 			var v netboxVLAN
 			err := readJSON(raw, &v)
-			if d.at = fmt.Sprintf("%s id %d", kind, v.ID); v.ID == 0 {
-				d.at = fmt.Sprintf("%s number %d", kind, n+1)
+			if d.rowName = fmt.Sprintf("%s id %d", kind, v.ID); v.ID == 0 {
+				d.rowName = fmt.Sprintf("%s number %d", kind, n+1)
 			}
 			switch {
 			case err != nil:
@@ -61,7 +61,7 @@ func (d *netbox) addVLANs(lists [][]json.RawMessage) {
 			case v.Name == "":
 				d.skip("it has no name: give it one")
 			default:
-				d.at += " (" + v.Name + ")"
+				d.rowName += " (" + v.Name + ")"
 				fn(v)
 			}
 		}
@@ -92,11 +92,11 @@ func (d *netbox) addVLANs(lists [][]json.RawMessage) {
 			d.skip("the group %s has the number %d already, in %s: give the two different groups", in, v.VID, first)
 			return
 		}
-		names[in+"\n"+name], numbers[number] = d.at, d.at
+		names[in+"\n"+name], numbers[number] = d.rowName, d.rowName
 		d.vlans[v.ID] = "vlanGroups/" + in + "/vlans/" + name
 		d.add(Resource{"type": "VLAN", "vlanGroup": in, "name": name, "number": v.VID, "description": v.Description})
 	})
-	d.at = ""
+	d.rowName = ""
 }
 
 // assignVLANs sets the VLANs of the networks.

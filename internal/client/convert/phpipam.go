@@ -32,7 +32,7 @@ func Phpipam(vrf string, files ...[]byte) (*Document, error) {
 	d := &phpipam{Document: &Document{}, vrf: vrf, vrfs: map[string]bool{}}
 	for i, raw := range files {
 		if len(files) > 1 {
-			d.in = fmt.Sprintf("file %d ", i+1)
+			d.fileName = fmt.Sprintf("file %d ", i+1)
 		}
 		if err := d.file(raw); err != nil {
 			return nil, err
@@ -61,8 +61,8 @@ type phpipam struct {
 	names    map[netip.Prefix]string
 	// rows are the rows of the subnets.
 	rows map[netip.Prefix]string
-	// in names the file that is read, if there are several.
-	in string
+	// fileName is the file that is read, if there are several.
+	fileName string
 	// all are the subnets of all VRFs, each with the VRFs that contain it. later are address rows without a VRF.
 	all   map[netip.Prefix][]string
 	later []phpipamRow
@@ -70,8 +70,8 @@ type phpipam struct {
 
 // phpipamRow is a row: its location, and a function that returns its cells.
 type phpipamRow struct {
-	at string
-	of func(string) string
+	origin string
+	cell   func(string) string
 }
 
 // addKnown records that a VRF contains the subnet of a row.
@@ -87,11 +87,11 @@ func (d *phpipam) addKnown(vrf string, of func(string) string) {
 // withoutVRF reads the addresses without a VRF. Each belongs to the VRF of its subnet.
 func (d *phpipam) withoutVRF() {
 	for _, row := range d.later {
-		d.at = row.at
+		d.rowName = row.origin
 		in := []string{Global}
 		if len(d.vrfs) == 1 {
 			in = slices.Collect(maps.Keys(d.vrfs))
-		} else if a, err := netip.ParseAddr(strings.SplitN(row.of("address"), "/", 2)[0]); err == nil {
+		} else if a, err := netip.ParseAddr(strings.SplitN(row.cell("address"), "/", 2)[0]); err == nil {
 			if p, ok := holding(d.all, a); ok {
 				in = d.all[p]
 			}
@@ -101,10 +101,10 @@ func (d *phpipam) withoutVRF() {
 			d.skip("its subnet is in several VRFs (%s), and the row has no VRF: export the column VRF", strings.Join(in, ", "))
 			continue
 		case d.vrf != "" && in[0] != d.vrf:
-			d.leave("what is in the VRF %s", in[0])
+			d.leave("rows of the VRF %s", in[0])
 			continue
 		}
-		if err := d.address(row.of); err != nil {
+		if err := d.address(row.cell); err != nil {
 			d.skip("%v: correct the row", err)
 		}
 	}
@@ -112,7 +112,7 @@ func (d *phpipam) withoutVRF() {
 
 func (d *phpipam) file(raw []byte) error {
 	content := text(raw)
-	d.at = ""
+	d.rowName = ""
 	comma := ','
 	if first, _, _ := strings.Cut(content, "\n"); strings.Count(first, ";") > strings.Count(first, ",") {
 		comma = ';'
@@ -120,7 +120,7 @@ func (d *phpipam) file(raw []byte) error {
 	r := csvrows.New(content, comma)
 	head, _, err := r.Next()
 	if err != nil {
-		return errors.New("has no line of names")
+		return errors.New("has no header line")
 	}
 	columns, names := map[string]int{}, map[string]bool{}
 	for i, name := range head {
@@ -147,7 +147,7 @@ func (d *phpipam) file(raw []byte) error {
 	}
 	for _, name := range []string{"vlan", "owner", "device", "note", "port", "section"} {
 		if _, ok := columns[name]; ok {
-			d.leave("what the column %s says", name)
+			d.leave("the values of the column %s", name)
 		}
 	}
 	for {
@@ -156,7 +156,7 @@ func (d *phpipam) file(raw []byte) error {
 			return nil
 		}
 		if err != nil {
-			d.at = fmt.Sprintf("%sline %d", d.in, line)
+			d.rowName = fmt.Sprintf("%sline %d", d.fileName, line)
 			d.skip("%v: correct the row", err)
 			continue
 		}
@@ -166,13 +166,13 @@ func (d *phpipam) file(raw []byte) error {
 			}
 			return ""
 		}
-		d.at = fmt.Sprintf("%sline %d (%s)", d.in, line, strings.TrimSpace(of("address")+" "+of("subnet")))
+		d.rowName = fmt.Sprintf("%sline %d (%s)", d.fileName, line, strings.TrimSpace(of("address")+" "+of("subnet")))
 		if of("address")+of("subnet") == "" {
 			d.skip("it has neither a subnet nor an address: correct the row")
 			continue
 		}
 		if addresses && of("address") != "" && !vrfs { // it belongs to the VRF of its subnet
-			d.later = append(d.later, phpipamRow{d.at, of})
+			d.later = append(d.later, phpipamRow{d.rowName, of})
 			continue
 		}
 		in := cmp.Or(of("vrf"), Global)
@@ -181,7 +181,7 @@ func (d *phpipam) file(raw []byte) error {
 			d.addKnown(in, of)
 		}
 		if d.vrf != "" && in != d.vrf {
-			d.leave("what is in the VRF %s", in)
+			d.leave("rows of the VRF %s", in)
 			continue
 		}
 		if addresses && of("address") != "" {
@@ -214,7 +214,7 @@ func (d *phpipam) subnet(of func(string) string) error {
 	if d.rows == nil {
 		d.rows = map[netip.Prefix]string{}
 	}
-	d.prefixes, d.rows[p] = append(d.prefixes, p), d.at
+	d.prefixes, d.rows[p] = append(d.prefixes, p), d.rowName
 	d.names[p] = of("description")
 	return nil
 }
@@ -230,9 +230,9 @@ func (d *phpipam) address(of func(string) string) error {
 		return fmt.Errorf("%q is not an IP address", of("address"))
 	}
 	if gateway := yes(of("gateway")); gateway && a.Is6() {
-		d.leave("that an address is the gateway: networks of IPv6 have none")
+		d.leave("the gateway of an IPv6 network: IPv6 networks have no gateway")
 	} else if gateway {
-		d.routers = append(d.routers, router{a, d.at})
+		d.routers = append(d.routers, router{a, d.rowName})
 		if of("hostname")+of("mac")+of("description") != "" {
 			d.leave("the name, the hardware address and the description of the gateway %v: a network keeps the address alone", a)
 		}
@@ -243,7 +243,7 @@ func (d *phpipam) address(of func(string) string) error {
 		return fmt.Errorf("%q is not a hardware address", mac)
 	}
 	if state == "DHCP_RESERVED" && mac == "" {
-		d.omit("DHCP gave the address out: the server that gives it out reports it")
+		d.omit("the address was assigned by DHCP: its server reports it")
 		return nil
 	}
 	if state == "" {
@@ -266,7 +266,7 @@ func yes(cell string) bool {
 // subnets adds subnets that contain others as blocks, and the rest as networks.
 func (d *phpipam) subnets() {
 	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
-		d.at = d.rows[p]
+		d.rowName = d.rows[p]
 		return d.names[p]
 	})
 }

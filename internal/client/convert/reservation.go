@@ -48,11 +48,11 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) (text s
 		return "", fmt.Errorf("line %d: %s to %s is not a range of %v", line, low, high, p)
 	}
 	if isEdge(p, from) && from != to {
-		d.leave("%v of a pool, which no host of %v has", from, p)
+		d.leave("%v of a pool, which is not a host address of %v", from, p)
 		from = from.Next()
 	}
 	if isEdge(p, to) && from != to {
-		d.leave("%v of a pool, which no host of %v has", to, p)
+		d.leave("%v of a pool, which is not a host address of %v", to, p)
 		to = to.Prev()
 	}
 	text = from.String() + "-" + to.String()

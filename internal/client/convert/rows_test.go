@@ -38,7 +38,7 @@ func TestPhpipamPlaces(t *testing.T) {
 	d, err := Phpipam("RED", subnets, addresses)
 	lines, notes := words(t, d, err)
 	text := strings.Join(append(lines, notes...), "\n")
-	for _, want := range []string{`"10.2.0.5"`, "its subnet is in several VRFs (RED, BLUE)", "what is in the VRF BLUE",
+	for _, want := range []string{`"10.2.0.5"`, "its subnet is in several VRFs (RED, BLUE)", "rows of the VRF BLUE",
 		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 already has the gateway 10.2.0.1",
 		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
 		if !strings.Contains(text, want) {
@@ -63,7 +63,7 @@ func TestSkippedRows(t *testing.T) {
 				"subnet 10.1.0.0 netmask 255.255.255.0 {\n host b { hardware ethernet 00:00:5e:00:53:02; fixed-address b.example, 10.1.0.7; }\n"+
 				" host c { hardware ethernet 00:00:5e:00:53:03; fixed-address 10.1.0.8, 10.2.0.8; } }\n"+
 				"subnet 10.2.0.0 netmask 255.255.255.0 { }\nsubnet6 2001:db8::/64 {\n range6 2001:db8::/80 temporary; }"), nil)
-		}, []string{"!line 1 (include more.conf): the file more.conf is not read: put",
+		}, []string{"!line 1 (include more.conf): the file more.conf is not read: replace",
 			"line 2 (host a): the host has neither an address nor an option",
 			"!line 4 (host b): b.example is a host name, which the server resolves: correct"},
 			[]string{"the range 2001:db8::/80 of temporary addresses"}},
@@ -71,7 +71,7 @@ func TestSkippedRows(t *testing.T) {
 			return Dhcpd([]byte("key k { secret x; }\nif known { host a { fixed-address 10.1.0.5; } }\n"+
 				"shared-network n { subnet6 2001:db8::/64 { }\n"+
 				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"), nil)
-		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
+		}, []string{"!line 2 (if known): the content of the block if is not imported: move hosts and subnets out of it",
 			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"},
 			[]string{"the key k: no zone uses it, in line 1 (key k)"}},
 		"Kea": {func() (*Document, error) {
@@ -81,7 +81,7 @@ func TestSkippedRows(t *testing.T) {
 		}, []string{"!subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: prefixes of the length 65",
 			"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
-			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give"}, nil},
+			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: add"}, nil},
 		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
 			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n"+
 				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n"+
@@ -89,7 +89,7 @@ func TestSkippedRows(t *testing.T) {
 				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"), nil)
 		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is not a subnet: correct",
 			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
-			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
+			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: use two hosts"},
 			[]string{"an earlier option routers of the same block: the last one counts, in line 6",
 				"the statement deny of subnets that are skipped, in line 3 (deny x)"}},
 		"Kea, wrong values": {func() (*Document, error) {
@@ -98,20 +98,20 @@ func TestSkippedRows(t *testing.T) {
 				"\"reservations\": [{\"ip-address\": 7}, {\"hw-address\": 8, \"ip-address\": \"10.1.0.7\"},\n"+
 				"{\"hw-address\": \"00:00:5e:00:53:01\", \"ip-address\": \"10.1.0.8\", \"hostname\": \"a.example\", \"client-classes\": [\"x\"]}]},\n"+
 				"{\"id\": 2, \"subnet\": \"10.2.0.0/24\", \"option-data\": {}}]}}"), nil)
-		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool has a JSON number, where a string belongs: correct",
+		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool is a JSON number: must be a string: correct",
 			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
-			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address has a JSON number, where a string belongs: correct",
-			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address has a JSON number, where a string belongs: correct",
-			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, so only its reservations"},
+			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address is a JSON number: must be a string: correct",
+			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address is a JSON number: must be a string: correct",
+			"!subnet 10.2.0.0/24 (id 2): option-data is a JSON object: must be an array, so only its reservations"},
 			[]string{"classes of reservations (x): the clients of a class are selected by its condition, in reservation number 3",
 				"the domain of names of addresses: an address has the first label alone, in reservation number 3"}},
 		"Kea, wrong kinds": {func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n"+
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"), nil)
-		}, []string{"!subnet number 1: it has a JSON string, where an object belongs",
-			"!subnet number 2: subnet has a JSON number, where a string",
-			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
-			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
+		}, []string{"!subnet number 1: it is a JSON string: must be an object",
+			"!subnet number 2: subnet is a JSON number: must be a string",
+			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it is a JSON object: must be an array: correct it",
+			"!line 4 (reservations): it is a JSON string: must be an array", "!line 5 (code): it is a JSON string: must be a number"},
 			[]string{"the option 0: the server sets the option 0 itself, in Dhcp4"}},
 		"NetBox, further members": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},
@@ -128,7 +128,7 @@ func TestSkippedRows(t *testing.T) {
 				"header-ptrrecord,fqdn,dname,ttl\nptrrecord,1.0.1.10.in-addr.arpa,a.example,60\n"+
 				"header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{})
 		}, []string{"!line 7 (arecord a.example 10.1.0.1): it is a DNS record: choose",
-			"line 3 (network 10.2.0.0): it is disabled there",
+			"line 3 (network 10.2.0.0): it is disabled",
 			"!line 5 (ptrrecord 1.0.1.10.in-addr.arpa): it is a DNS record"},
 			[]string{"the column lease_time of 1 rows (network)", "the extensible attribute site of 1 rows (network): define"}},
 		"Infoblox, with a view": {func() (*Document, error) {
@@ -150,8 +150,8 @@ func TestSkippedRows(t *testing.T) {
 		}, []string{"!line 3 (hostrecord A.example): it has the same key as line 2 (hostrecord a.example): remove",
 			"!line 6 (hostaddress 10.1.0.3): \"zz\" is not a hardware address: correct",
 			"!line 9 (hostaddress 10.1.0.5): the address 10.1.0.5 of the host has the hardware address 00:00:5e:00:53:01 by an earlier row: remove"},
-			[]string{"names of hosts", "the domain of names of addresses", "the ttl of a further address of a name",
-				"what is in the view out: import it by itself, by --from-view, in line 7"}},
+			[]string{"names of hosts", "the domain of names of addresses",
+				"the rows of the view out: import them separately, by --from-view, in line 7", "the ttl of a further address of a name"}},
 		"Infoblox, without names": {func() (*Document, error) {
 			return Infoblox([]byte("header-arecord,fqdn*,address*\narecord,a.example,10.1.0.1\n"), InfobloxChoice{WithoutNames: true})
 		}, nil, []string{"DNS records (--without-names), in line 2"}},
@@ -159,13 +159,14 @@ func TestSkippedRows(t *testing.T) {
 			return Netbox([][]json.RawMessage{{}, {json.RawMessage(`{"prefix":"10.1.0.0/24"}`)},
 				{json.RawMessage(`{"start_address":"10.1.0.5/24","end_address":"10.1.0.9/24"}`)},
 				{json.RawMessage(`{"address":"10.1.0.10/24","status":{"value":"dhcp"}}`)}}, "", "")
-		}, []string{"ip-addresses number 1 (10.1.0.10/24): DHCP or SLAAC gave", "ip-ranges number 1 (10.1.0.5/24): no range"}, nil},
+		}, []string{"ip-addresses number 1 (10.1.0.10/24): the address was assigned by DHCP or SLAAC",
+			"ip-ranges number 1 (10.1.0.5/24): no range"}, nil},
 		"phpIPAM": {func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
 				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))
 		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 is not in any network: create",
-			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): DHCP gave"},
-			[]string{"that an address is the gateway: networks of IPv6 have none, in file 2 line 4 (2001:db8::1)"}},
+			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): the address was assigned by DHCP"},
+			[]string{"the gateway of an IPv6 network: IPv6 networks have no gateway, in file 2 line 4 (2001:db8::1)"}},
 	} {
 		d, err := one.read()
 		if err != nil {
@@ -192,10 +193,10 @@ func TestSkippedRows(t *testing.T) {
 // TestRepeatedKeys checks that a repeated key or column is an error with the line and the name.
 func TestRepeatedKeys(t *testing.T) {
 	for want, read := range map[string]func() (*Document, error){
-		"line 3: subnet4 is there in line 2 already: remove one of the two": func() (*Document, error) {
+		"line 3: subnet4 is already in line 2: remove one of the two": func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [],\n\"subnet4\": []}}"), nil)
 		},
-		"line 2: the file more.json is not read: put the text of the file in its place": func() (*Document, error) {
+		"line 2: the file more.json is not read: replace it with the text of the file": func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"), nil)
 		},
 		"line 1: the column Mask occurs twice: rename or remove one of them": func() (*Document, error) {

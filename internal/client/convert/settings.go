@@ -133,10 +133,10 @@ var refused6 = []string{"authoritative", "leasequery", "log-threshold-high", "lo
 
 // emit adds the settings of a level as options of a resource. in is its path; an empty path is the configuration.
 func (d *Document) emit(in string, s *settings, v6 bool) {
-	before := d.at
-	defer func() { d.at = before }()
+	before := d.rowName
+	defer func() { d.rowName = before }()
 	for _, one := range s.all {
-		if d.at = one.row; one.value == "" {
+		if d.rowName = one.row; one.value == "" {
 			d.leave("the option %s: its value is empty", one.name)
 			continue
 		}
@@ -197,7 +197,7 @@ func (d *Document) Share(configuration, group string) {
 	if len(names) == 0 {
 		return
 	}
-	d.at = ""
+	d.rowName = ""
 	if group == "" {
 		group = "shared networks of " + configuration
 		d.add(Resource{"type": "TagGroup", "in": root, "name": group, "tag": false})
@@ -228,7 +228,7 @@ func (d *Document) HasZoneGroup() bool {
 
 // Serve gives each network a DHCP role with the interfaces: those of the server and, in a failover pair, of its partner.
 func (d *Document) Serve(interfaces []int64) {
-	d.at = ""
+	d.rowName = ""
 	if len(interfaces) > 1 {
 		delete(d.notes, pairNote)
 	}

@@ -108,9 +108,9 @@ func (d *Document) Settle(known Existing, generic bool) {
 		}
 		switch {
 		case gateways[text] && !r.has("macAddress") && !r.has("name"):
-			d.at = rowOf(r)
+			d.rowName = rowOf(r)
 			d.leave("rows of gateways that have no name: they are imported with their networks")
-			d.at = ""
+			d.rowName = ""
 		case gateways[text]:
 			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
 		case isEdge(a):
@@ -170,7 +170,7 @@ func recordType(a netip.Addr) string {
 // (known).
 func (d *Document) assignRouters(known Existing, own map[netip.Prefix]Resource) {
 	for _, one := range d.routers {
-		d.at = one.row
+		d.rowName = one.row
 		a := one.address
 		p, ours := holding(own, a)
 		at, there := holding(known, a)
@@ -189,7 +189,7 @@ func (d *Document) assignRouters(known Existing, own map[netip.Prefix]Resource) 
 			d.skip("the gateway %v is not in any network: create the network first", a)
 		}
 	}
-	d.routers, d.at = nil, ""
+	d.routers, d.rowName = nil, ""
 }
 
 // isEdge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in

@@ -41,11 +41,11 @@ const maxNested = 50
 
 // parser reads statements: words, quoted texts, braces, semicolons, and comments in the styles #, // and /* */.
 type parser struct {
-	text string
-	at   int
-	line int
-	// from is the position of the last text in quotation marks.
-	from int
+	text   string
+	offset int
+	line   int
+	// quotedAt is the position of the last text in quotation marks.
+	quotedAt int
 }
 
 // statements parses a configuration file.
@@ -53,7 +53,7 @@ func statements(text string) ([]statement, error) {
 	p := &parser{text: text, line: 1}
 	all, closed, err := p.block(0)
 	if err == nil && closed {
-		err = fmt.Errorf("line %d: } closes nothing", p.line)
+		err = fmt.Errorf("line %d: } without a matching {", p.line)
 	}
 	return all, err
 }
@@ -72,9 +72,9 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			return nil, false, err
 		}
 		if now.words == nil && !now.hasBlock {
-			now.line, start = p.line, p.at-len(word)
+			now.line, start = p.line, p.offset-len(word)
 			if quoted {
-				start = p.from
+				start = p.quotedAt
 			}
 		}
 		switch {
@@ -83,12 +83,12 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 				return nil, false, fmt.Errorf("line %d: %s: the file ends before the statement does", now.line, now.words[0])
 			}
 			if depth > 0 {
-				return nil, false, fmt.Errorf("line %d: the file ends, and %d blocks are open", p.line, depth)
+				return nil, false, fmt.Errorf("line %d: the file ends, but %d blocks are not closed", p.line, depth)
 			}
 			return all, false, nil
 		case word == ";" && !quoted:
 			if now.source == "" {
-				now.source = p.text[min(start, p.at-1) : p.at-1]
+				now.source = p.text[min(start, p.offset-1) : p.offset-1]
 			}
 			if len(now.words) > 0 || now.hasBlock {
 				all = append(all, now)
@@ -99,7 +99,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 		case word == "}" && !quoted && open > 0:
 			now.words, now.quoted, open = append(now.words, word), append(now.quoted, false), open-1
 		case word == "{" && !quoted:
-			now.source = p.text[min(start, p.at-1) : p.at-1]
+			now.source = p.text[min(start, p.offset-1) : p.offset-1]
 			if now.block, closed, err = p.block(depth + 1); err != nil {
 				return nil, false, err
 			}
@@ -113,7 +113,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			}
 		case word == "}" && !quoted:
 			if len(now.words) > 0 {
-				return nil, false, fmt.Errorf("line %d: %s: no semicolon behind it", now.line, now.words[0])
+				return nil, false, fmt.Errorf("line %d: %s: a semicolon is missing", now.line, now.words[0])
 			}
 			return all, true, nil
 		default:
@@ -124,27 +124,27 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 
 // skip advances past blanks, commas and comments.
 func (p *parser) skip() error {
-	for p.at < len(p.text) {
-		rest := p.text[p.at:]
+	for p.offset < len(p.text) {
+		rest := p.text[p.offset:]
 		switch {
 		case rest[0] == '\n':
 			p.line++
-			p.at++
+			p.offset++
 		case strings.ContainsRune(" \t\r,", rune(rest[0])):
-			p.at++
+			p.offset++
 		case rest[0] == '#' || strings.HasPrefix(rest, "//"):
 			end := strings.IndexByte(rest, '\n')
 			if end < 0 {
 				end = len(rest)
 			}
-			p.at += end
+			p.offset += end
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest, "*/")
 			if end < 0 {
 				return fmt.Errorf("line %d: a comment does not end", p.line)
 			}
 			p.line += strings.Count(rest[:end], "\n")
-			p.at += end + 2
+			p.offset += end + 2
 		default:
 			return nil
 		}
@@ -154,37 +154,37 @@ func (p *parser) skip() error {
 
 // peek returns the next character after blanks and comments, or 0 at the end.
 func (p *parser) peek() byte {
-	if p.skip() != nil || p.at >= len(p.text) {
+	if p.skip() != nil || p.offset >= len(p.text) {
 		return 0
 	}
-	return p.text[p.at]
+	return p.text[p.offset]
 }
 
 // next returns the next word. An empty word that is not quoted marks the end of the text.
 func (p *parser) next() (word string, quoted bool, err error) {
-	if err := p.skip(); err != nil || p.at >= len(p.text) {
+	if err := p.skip(); err != nil || p.offset >= len(p.text) {
 		return "", false, err
 	}
-	c := p.text[p.at]
+	c := p.text[p.offset]
 	if strings.IndexByte(";{}", c) >= 0 {
-		p.at++
+		p.offset++
 		return string(c), false, nil
 	}
 	if c == '"' {
 		var b strings.Builder
-		p.from = p.at
-		for p.at++; p.at < len(p.text); p.at++ {
-			switch c := p.text[p.at]; c {
+		p.quotedAt = p.offset
+		for p.offset++; p.offset < len(p.text); p.offset++ {
+			switch c := p.text[p.offset]; c {
 			case '"':
-				p.at++
+				p.offset++
 				return b.String(), true, nil
 			case '\\':
-				if octet, n := octal(p.text[p.at+1:]); n > 0 {
+				if octet, n := octal(p.text[p.offset+1:]); n > 0 {
 					b.WriteByte(octet)
-					p.at += n
-				} else if p.at+1 < len(p.text) {
-					p.at++
-					b.WriteByte(p.text[p.at])
+					p.offset += n
+				} else if p.offset+1 < len(p.text) {
+					p.offset++
+					b.WriteByte(p.text[p.offset])
 				}
 			case '\n':
 				p.line++
@@ -195,11 +195,11 @@ func (p *parser) next() (word string, quoted bool, err error) {
 		}
 		return "", false, fmt.Errorf("line %d: a text in quotes does not end", p.line)
 	}
-	start := p.at
-	for p.at < len(p.text) && strings.IndexByte(" \t\r\n,;{}\"", p.text[p.at]) < 0 {
-		p.at++
+	start := p.offset
+	for p.offset < len(p.text) && strings.IndexByte(" \t\r\n,;{}\"", p.text[p.offset]) < 0 {
+		p.offset++
 	}
-	return p.text[start:p.at], false, nil
+	return p.text[start:p.offset], false, nil
 }
 
 // octal returns the octet of an escape sequence of three octal digits, such as 001, and its length. The length is 0 for another text.

@@ -245,7 +245,7 @@ func (p *Provider) createChanges(ctx context.Context, zone *zone, e Endpoint) (p
 	var inside []map[string]any
 	for _, target := range e.Targets {
 		if e.RecordType == "A" || e.RecordType == "AAAA" {
-			there, err := p.inNetwork(ctx, target)
+			there, err := p.isInNetwork(ctx, target)
 			if err != nil {
 				return nil, err
 			}
@@ -269,8 +269,8 @@ func (p *Provider) createChanges(ctx context.Context, zone *zone, e Endpoint) (p
 	return parts, nil
 }
 
-// inNetwork reports whether an address is in a network of the configuration.
-func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, err error) {
+// isInNetwork reports whether an address is in a network of the configuration.
+func (p *Provider) isInNetwork(ctx context.Context, address string) (found bool, err error) {
 	if _, err := netip.ParseAddr(address); err != nil {
 		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is not an IP address", address)}
 	}

@@ -24,7 +24,7 @@ func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	return err
 }
 
-// checkRight returns an error if the caller may not do the action.
+// checkRight returns an error if the caller lacks the right for an action.
 func (d *applying) checkRight(action resource.Action, on resource.Subject) error {
 	if d.May == nil {
 		return nil

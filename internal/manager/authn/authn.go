@@ -106,7 +106,7 @@ func tlsConfig(host, certificates string) (*tls.Config, error) {
 	}
 	all, err := ParseCertificates(certificates)
 	if err != nil {
-		return nil, fmt.Errorf("the certificates that are trusted cannot be read: %w", err)
+		return nil, fmt.Errorf("read the trusted certificates: %w", err)
 	}
 	config.RootCAs = x509.NewCertPool()
 	for _, c := range all {

@@ -36,7 +36,7 @@ const (
 // responder answers.
 func (c *Certificates) Verify(ctx context.Context, chain []*x509.Certificate) (id Identity, err error) {
 	if len(chain) == 0 {
-		return id, fmt.Errorf("%w: the browser has shown no certificate", ErrWrong)
+		return id, fmt.Errorf("%w: the browser did not send a certificate", ErrWrong)
 	}
 	leaf, roots, between := chain[0], x509.NewCertPool(), x509.NewCertPool()
 	for _, issuer := range c.Issuers {
@@ -82,14 +82,14 @@ func (c *Certificates) checkRevocation(ctx context.Context, leaf, issuer *x509.C
 				case !mayAnswer(said.Certificate, issuer, now):
 					err = errors.New("the signer of its response is not authorized")
 				case said.NextUpdate.IsZero() && said.ThisUpdate.Before(now.Add(-maxAnswerAge)):
-					err = errors.New("its answer is old")
+					err = errors.New("its response is outdated")
 				case said.ThisUpdate.After(now.Add(responderSkew)) ||
 					!said.NextUpdate.IsZero() && said.NextUpdate.Before(now.Add(-responderSkew)):
-					err = errors.New("its answer is not of this time")
+					err = errors.New("its response is not valid at this time")
 				case said.Status == ocsp.Good:
 					return nil
 				default:
-					return fmt.Errorf("%w: the certificate is revoked, or not known to its issuer", ErrWrong)
+					return fmt.Errorf("%w: the certificate is revoked, or its issuer does not know it", ErrWrong)
 				}
 			}
 		}

@@ -59,7 +59,7 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 		return id, unavailable("%w", err)
 	}
 	if (says.Issuer || came.Has("iss")) && came.Get("iss") != t.Issuer {
-		return id, fmt.Errorf("%w: another issuer answers", ErrWrong)
+		return id, fmt.Errorf("%w: another issuer responded", ErrWrong)
 	}
 	token, err := t.config(provider, back).Exchange(ctx, came.Get("code"), oauth2.VerifierOption(f.Verifier))
 	var refused *oauth2.RetrieveError
@@ -123,7 +123,7 @@ func (t *Tokens) discover(ctx context.Context) (_ context.Context, end context.C
 	}
 	if provider, err = oidc.NewProvider(ctx, t.Issuer); err != nil {
 		end()
-		return nil, nil, nil, unavailable("asking %s who it is: %w", t.Issuer, err)
+		return nil, nil, nil, unavailable("query the issuer %s: %w", t.Issuer, err)
 	}
 	for _, u := range []string{provider.Endpoint().AuthURL, provider.Endpoint().TokenURL, provider.UserInfoEndpoint()} {
 		if u != "" && !strings.HasPrefix(u, "https://") { // passwords and tokens are sent there

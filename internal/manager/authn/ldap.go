@@ -191,7 +191,7 @@ func (l LDAP) bindSearcher(c *ldap.Conn) error {
 		err = c.UnauthenticatedBind(l.BindDN)
 	}
 	if err != nil {
-		return unavailable("signing in as %s, who searches: %w", l.BindDN, err)
+		return unavailable("sign in as the search user %s: %w", l.BindDN, err)
 	}
 	return nil
 }

@@ -217,7 +217,7 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 		return wrong("the provider was not asked for it")
 	}
 	if p.Encrypt && (len(m.Plain) > 0 || len(m.Encrypted) == 0) {
-		return wrong("the assertion is not encrypted, as SAMLServiceProviderSettings demand")
+		return wrong("the assertion is not encrypted, but SAMLServiceProviderSettings requires encryption")
 	}
 	provider, err := p.serviceProvider()
 	if err != nil {

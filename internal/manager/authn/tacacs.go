@@ -121,7 +121,7 @@ func (t TACACS) exchange(ctx context.Context, kind tacquito.HeaderType, minor ui
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		return unavailable("asking: %T is no TCP connection", conn)
+		return unavailable("query: %T is not a TCP connection", conn)
 	}
 	client, err := tacquito.NewClient(tacquito.SetClientWithConn(tcp, []byte(t.Secret)))
 	if err != nil {

@@ -166,7 +166,7 @@ func (t *Tokens) keySet(ctx context.Context) (oidc.KeySet, error) {
 	}
 	provider, err := oidc.NewProvider(ctx, t.Issuer)
 	if err != nil {
-		return nil, unavailable("asking %s who it is: %w", t.Issuer, err)
+		return nil, unavailable("query the issuer %s: %w", t.Issuer, err)
 	}
 	var found struct {
 		Keys string `json:"jwks_uri"`

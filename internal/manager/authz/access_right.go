@@ -122,7 +122,8 @@ func (x *AccessRight) checkWorkflow() error {
 		return nil
 	}
 	if x.WorkflowLevel == "DELETE" { // removed in later releases
-		return problem.Invalid("workflowLevel", "DELETE decides nothing: RECOMMEND asks for changes, APPROVE approves those of others")
+		return problem.Invalid("workflowLevel",
+			"DELETE is not supported: use RECOMMEND to require approval, or APPROVE to permit the approval of other users' changes")
 	}
 	changes := levelOf(x.DefaultAccessLevel) >= Change || slices.ContainsFunc(x.AccessOverrides, func(o AccessOverride) bool {
 		return levelOf(o.AccessLevel) >= Change
@@ -161,7 +162,8 @@ func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error
 		return err
 	}
 	if len(rows) >= maxRights && x.ID == 0 {
-		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, the maximum", subject, maxRights)
+		return problem.Conflict("TooManyAccessRights", "userScope: %d already has %d access rights, which is the maximum: delete one first",
+			subject, maxRights)
 	}
 	for _, r := range rows {
 		if r.Ref("resource") == at && r.ID != x.ID {

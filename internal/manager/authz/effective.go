@@ -22,7 +22,7 @@ func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.
 	case d.level == Hide:
 		return problem.Forbidden("AccessDenied", "%s may not deploy to a resource without view access", p.Name)
 	case !d.place.allowsDeployment(typeName):
-		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.Describe(at.ID, labelOf(at)),
+		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s", p.Name, problem.Describe(at.ID, labelOf(at)),
 			typeName, d.reason())
 	}
 	return nil

@@ -92,8 +92,10 @@ func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *s
 		f, err = os.Open(path) //nolint:gosec // as above
 	}
 	if err != nil || optionsOf(a).Dir == "" {
-		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
-			"into its backup directory (--backup-dir); an uploaded file appears there after a moment", x.Name, x.Host, a.Manager.Hostname)
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther",
+			"the file %s of the manager on %s is not on %s: request it from that manager, "+
+				"or copy it from its backup directory (--backup-dir); an uploaded file appears there after a moment",
+			x.Name, x.Host, a.Manager.Hostname)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() != x.Size {

@@ -71,8 +71,8 @@ func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
 			other.RemoteDirectory != x.RemoteDirectory {
 			return nil
 		}
-		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %d (%s) uploads files with the prefix %s to the same "+
-			"directory: use another filePrefix or remoteDirectory", row.ID, problem.Describe(row.ID, row.Name), x.prefix())
+		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %s (%d) uploads files with the prefix %s to the same "+
+			"directory: use another filePrefix or remoteDirectory", problem.Describe(row.ID, row.Name), row.ID, x.prefix())
 	})
 }
 

@@ -43,7 +43,7 @@ func (x *Task) Validate(c *resource.Change) error {
 			return err
 		}
 		if n >= maxTasks {
-			return problem.Conflict("ResourceConflictsWithOther", "the user has %d tasks, the maximum: delete some", n)
+			return problem.Conflict("ResourceConflictsWithOther", "the user already has %d tasks, which is the maximum: delete some", n)
 		}
 	}
 	switch {

@@ -100,7 +100,7 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 			}
 			bytes, err := ReadValue(o.(*DHCPv4Subclass).Value)
 			if err == nil && int64(len(bytes)) > *x.MatchLength {
-				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %d (%s) has %d bytes", r.ID, r.Name, len(bytes))
+				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %s (%d) has %d bytes", r.Name, r.ID, len(bytes))
 			}
 			return err
 		})

@@ -261,8 +261,8 @@ func (i *LeaseImport) place(network int64, l leasefile.Lease) (reservation int64
 	}
 	at := slices.IndexFunc(ranges, func(r importRange) bool { return r.Has(l.Address) && r.Has(last) })
 	if at < 0 {
-		return 0, refuseLease("%s is in no DHCP range of network %d (%s): extend a range, or reserve the address for its client", l.Address,
-			network, i.networkName(network))
+		return 0, refuseLease("%s is in no DHCP range of network %s (%d): extend a range, or reserve the address for its client", l.Address,
+			i.networkName(network), network)
 	}
 	for _, one := range ranges[at].excluded {
 		if one.Has(l.Address) {

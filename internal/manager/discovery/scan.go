@@ -127,7 +127,7 @@ func (s *Sweeper) readDevices(ctx context.Context, w *sweep) error {
 	slices.SortFunc(w.devices, func(a, b *foundDevice) int { return a.address.Compare(b.address) })
 	slices.Sort(w.messages)
 	if len(w.devices) == 0 {
-		return fmt.Errorf("no device answers: %s", strings.Join(w.messages[:min(len(w.messages), 3)], "; "))
+		return fmt.Errorf("no device responded: %s", strings.Join(w.messages[:min(len(w.messages), 3)], "; "))
 	}
 	w.addNeighbours()
 	return nil

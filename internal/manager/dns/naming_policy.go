@@ -257,7 +257,7 @@ func (x *NamingPolicyIntegerValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		return "is no number"
+		return "is not a number"
 	case x.Min != nil && n < *x.Min:
 		return fmt.Sprintf("is less than %d", *x.Min)
 	case x.Max != nil && n > *x.Max:
@@ -281,7 +281,7 @@ func (x *NamingPolicyIncrementalValue) mismatch(text string) string {
 	n, err := strconv.ParseInt(text, x.base(), 64)
 	switch {
 	case err != nil:
-		return "is no number"
+		return "is not a number"
 	case n > math.MaxInt32:
 		return fmt.Sprintf("is more than %d", math.MaxInt32)
 	case n < x.start() || (n-x.start())%x.step() != 0:

@@ -229,8 +229,8 @@ func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) 
 		}
 		for _, r := range below {
 			if r.Type == "Zone" && !(cuts && r.Key == h.Key()) {
-				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d (%s): create the record there", h.AbsoluteName, r.ID,
-					problem.Describe(r.ID, absoluteName(r)))
+				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %s (%d): create the record there",
+					h.AbsoluteName, problem.Describe(r.ID, absoluteName(r)), r.ID)
 			}
 		}
 	}

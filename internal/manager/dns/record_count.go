@@ -38,7 +38,7 @@ func registerRecordCounts(r *resource.Registry) {
 			return tx.Write("INSERT INTO record_count (view, type, n) " + countRecords)
 		},
 		Verify: func(tx *store.Tx, fault func(string, ...any)) error {
-			return tx.ReportFaults(fault, "what is kept of how many records view %d has is wrong by type: %s", "SELECT view, type || ', ' ||"+
+			return tx.ReportFaults(fault, "the stored numbers of records of view %d are wrong by type: %s", "SELECT view, type || ', ' ||"+
 				" CAST(sum(n) AS TEXT) || ' too many' FROM (SELECT view, type, n FROM record_count UNION ALL"+
 				" SELECT view, type, -n FROM ("+countRecords+") counted) both_sides GROUP BY view, type HAVING sum(n) <> 0")
 		}})

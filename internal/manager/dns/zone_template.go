@@ -90,8 +90,8 @@ func conflictError(template, zone *store.Resource, rows []*store.Resource) error
 	for _, r := range rows {
 		list = append(list, problem.Describe(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
 	}
-	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d (%s): it conflicts with %s", template.ID,
-		zone.ID, absoluteName(zone), list)
+	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %s (%d): it conflicts with %s", template.ID,
+		absoluteName(zone), zone.ID, list)
 }
 
 // zoneApplication applies a template to one zone.

@@ -169,7 +169,7 @@ func (c *Copier) recordRefresh(ctx context.Context, z *copiedZone, p *publicatio
 				text = "its names are copied"
 			}
 			if expired {
-				text = "it is there again"
+				text = "the primary server answers again"
 			}
 			if err := z.addEvent(tx, "INFO", text); err != nil {
 				return false, err

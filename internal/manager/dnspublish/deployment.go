@@ -362,13 +362,13 @@ func (p *plan) checkDeployed(tx *store.Tx, id int64) error {
 	}
 	z := p.zoneOf(row)
 	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
-		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d (%s) has no deployment role, or its deployment is disabled", row.Type,
-			row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %s (%d) has no deployment role, or its deployment is disabled", row.Type,
+			cmp.Or(row.Key, row.Name, spanText(row)), row.ID)
 	}
 	_, there, err := readDeployed(tx, z.id)
 	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d (%s) has never been deployed: run a FullDeployment first",
-			row.Type, row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %s (%d) has never been deployed: run a FullDeployment first",
+			row.Type, cmp.Or(row.Key, row.Name, spanText(row)), row.ID)
 	}
 	return err
 }
@@ -387,12 +387,12 @@ func checkDeployable(c *resource.Change, server int64) error {
 	single, _ := o.(*serverconfig.Server)
 	switch {
 	case single != nil && single.Profile == serverconfig.IsOtherServer:
-		return problem.BadRequest("ServerNotManaged", "server %d (%s) is an external server", server, problem.Describe(row.ID, row.Name))
+		return problem.BadRequest("ServerNotManaged", "server %s (%d) is an external server", problem.Describe(row.ID, row.Name), server)
 	case x.State != serverconfig.Enabled:
-		return problem.BadRequest("ServerNotActive", "server %d (%s) is %s", server, problem.Describe(row.ID, row.Name), x.State)
+		return problem.BadRequest("ServerNotActive", "server %s (%d) is %s", problem.Describe(row.ID, row.Name), server, x.State)
 	case x.ServicePoint == "":
-		return problem.BadRequest("ServerNotConnected", "server %d (%s) is not linked to a service point: set its servicePoint to the id of one",
-			server, problem.Describe(row.ID, row.Name))
+		return problem.BadRequest("ServerNotConnected", "server %s (%d) is not linked to a service point: set its servicePoint to the id of one",
+			problem.Describe(row.ID, row.Name), server)
 	}
 	return nil
 }
@@ -464,7 +464,7 @@ func checkServicePoint(c *resource.Change) error {
 				if r.ID == h.ID {
 					return nil
 				}
-				return problem.Conflict("ResourceConflictsWithOther", "servicePoint: %s is linked to server %d (%s)", x.ServicePoint, r.ID, r.Name)
+				return problem.Conflict("ResourceConflictsWithOther", "servicePoint: %s is linked to server %s (%d)", x.ServicePoint, r.Name, r.ID)
 			}); err != nil {
 			return err
 		}

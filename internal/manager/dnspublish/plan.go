@@ -424,7 +424,7 @@ func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), maxReverseZones)
 	if names == nil {
 		r := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
-		return fmt.Errorf("%s %d (%s) has more than %d reverse zones", row.Type, row.ID, r, maxReverseZones)
+		return fmt.Errorf("%s %s (%d) has more than %d reverse zones", row.Type, r, row.ID, maxReverseZones)
 	}
 	for _, name := range names {
 		zone, err := dns.ImpliedZone(p.tx, view, name)

@@ -261,7 +261,7 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 	}
 	z := p.zoneOf(zone)
 	if z == nil {
-		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d (%s) no longer has a deployment role", zone.Type, zone.ID, zone.Key)
+		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %s (%d) no longer has a deployment role", zone.Type, zone.Key, zone.ID)
 	}
 	servers := z.serversOf(assigned.writes)
 	if len(servers) == 0 {
@@ -431,7 +431,7 @@ func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out 
 	}
 	switch strategy {
 	case "SKIP":
-		out.warnings = append(out.warnings, fmt.Sprintf("%s %d (%s) is dynamic and was skipped", r.Type, r.ID, r.Key))
+		out.warnings = append(out.warnings, fmt.Sprintf("%s %s (%d) is dynamic and was skipped", r.Type, r.Key, r.ID))
 		return true, nil
 	case "MAKE_STATIC":
 		if !slices.Contains(out.statics, r.ID) {
@@ -439,8 +439,8 @@ func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out 
 		}
 		return false, nil
 	}
-	return false, problem.BadRequest("InvalidDeploymentData", "%s %d (%s) is dynamic: set dynamicRecordDeploymentStrategy to SKIP to skip it "+
-		"or to MAKE_STATIC to make it static", r.Type, r.ID, r.Key)
+	return false, problem.BadRequest("InvalidDeploymentData", "%s %s (%d) is dynamic: set dynamicRecordDeploymentStrategy to SKIP to skip it "+
+		"or to MAKE_STATIC to make it static", r.Type, r.Key, r.ID)
 }
 
 // makeStatic makes the marked dynamic records static.

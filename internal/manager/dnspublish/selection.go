@@ -151,7 +151,7 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 			return err
 		}
 		if taken != 0 && !slices.Contains(selected, taken) {
-			warning := fmt.Sprintf("record %d was %s before, which record %d is now: what is served of that is left to a deployment of it", r.ID,
+			warning := fmt.Sprintf("the name %[2]s of record %[1]d now belongs to record %[3]d: deploy that record to change the served data", r.ID,
 				was.Key, taken)
 			if !slices.Contains(out.warnings, warning) {
 				out.warnings = append(out.warnings, warning)

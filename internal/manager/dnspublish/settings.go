@@ -107,7 +107,7 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 	return s, nil
 }
 
-// serveZone adds a zone that the server has data of.
+// serveZone adds a zone whose data the server has.
 func (s *serving) serveZone(p *plan, z *plannedZone, server int64) error {
 	s.zones = append(s.zones, z)
 	of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}

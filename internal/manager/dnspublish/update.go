@@ -93,7 +93,7 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 		return nil, notHere
 	}
 	if !zonedata.Allows(settings.Zones[i].Update, zonedata.Client{Address: u.Client, Key: u.Key}, false) {
-		return nil, &transfer.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not let the client"}
+		return nil, &transfer.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not permit the client"}
 	}
 	zone, err := zoneOfID(tx, settings.Zones[i].ID, server.Configuration)
 	if err != nil {

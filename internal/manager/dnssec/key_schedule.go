@@ -69,7 +69,7 @@ func (s *Signed) Schedule(seen map[uint16]CachedSince, now time.Time, parent boo
 			case s.Auto:
 				one.Next, one.At = KeyFollowed, k.KeyExpirationDateTime.Add(-schema.LengthOf(kind.overlap))
 				if len(keys) > 1 && !now.Before(one.At) {
-					one.At, one.WaitsFor = time.Time{}, "the key before it has to go first"
+					one.At, one.WaitsFor = time.Time{}, "the previous key must be removed first"
 				}
 			default:
 				one.Next, one.At = KeyEnds, k.KeyExpirationDateTime
@@ -112,7 +112,7 @@ func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[u
 	case k.Withdrawn:
 		return time.Time{}, "its DS record is kept out of the parent zone: dsWithdrawn is true"
 	case parent:
-		return time.Time{}, "its DS record has to be deployed in the zone above"
+		return time.Time{}, "its DS record must be deployed in the parent zone"
 	}
-	return time.Time{}, "its DS record has to be put into the zone above, and dsConfirmed set to true"
+	return time.Time{}, "its DS record must be added to the parent zone, and dsConfirmed set to true"
 }

@@ -107,7 +107,7 @@ func (x *DNSSECSigningPolicy) findUse(c *resource.Change) (*store.Resource, erro
 func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
 	used, err := x.findUse(c)
 	if err == nil && used != nil {
-		err = problem.BadRequest("SigningPolicyInUse", "%s %d (%s) uses the policy", used.Type, used.ID, used.Name)
+		err = problem.BadRequest("SigningPolicyInUse", "%s %s (%d) uses the policy", used.Type, used.Name, used.ID)
 	}
 	return err
 }

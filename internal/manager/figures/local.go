@@ -80,7 +80,7 @@ type Local struct {
 type seriesCount struct{ n, limit atomic.Int64 }
 
 // errSeries reports a new line beyond the limit.
-var errSeries = errors.New("there are as many lines of figures as there may be")
+var errSeries = errors.New("the maximum number of lines of figures is reached (--figures-lines)")
 
 // PreCreation implements tsdb.SeriesLifecycleCallback.
 func (c *seriesCount) PreCreation(labels.Labels) error {
@@ -111,7 +111,7 @@ func Open(dir string, o LocalOptions) (*Local, error) {
 			o.Log.Error("figures unreadable, starting without them", "folder", at, "error", err)
 			aside := fmt.Sprintf("%s.damaged-%d", at, o.Now().Unix())
 			if err := os.Rename(at, aside); err != nil { //nolint:gosec // below the data directory
-				return nil, errors.Join(fmt.Errorf("set damaged figures aside: %w", err), l.Close())
+				return nil, errors.Join(fmt.Errorf("move damaged figures away: %w", err), l.Close())
 			}
 			c.n.Store(0)
 			if db, err = openLevel(at, one, o, c); err != nil {

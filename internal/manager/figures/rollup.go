@@ -19,7 +19,7 @@ func (l *Local) Maintain(ctx context.Context) error {
 	defer l.writing.Unlock()
 	for i := 1; i < len(levels); i++ {
 		if err := l.rollUp(ctx, i); err != nil {
-			return fmt.Errorf("roll figures up to %s: %w", levels[i].name, err)
+			return fmt.Errorf("aggregate figures to %s: %w", levels[i].name, err)
 		}
 	}
 	for i, db := range l.dbs {

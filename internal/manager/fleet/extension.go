@@ -67,10 +67,10 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 			return err
 		}
 		if !slices.Contains(statuses, status) {
-			fault("service point %s has the status %q, which there is not", id, status)
+			fault("service point %s has the unknown status %q", id, status)
 		}
 		if !slices.Contains(updateStatuses, update) {
-			fault("service point %s has the update status %q, which there is not", id, update)
+			fault("service point %s has the unknown update status %q", id, update)
 		}
 		if report != "" && json.Unmarshal([]byte(report), new(checkin.Report)) != nil {
 			fault("the report of service point %s cannot be read", id)

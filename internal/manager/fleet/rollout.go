@@ -181,7 +181,7 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 	if err := tx.Each(func(scan func(...any) error) error {
 		r, err := scanRollout(scan)
 		if err == nil && !slices.Contains(append(slices.Clone(activeStates), RolloutDone, RolloutRolledBack), any(r.Status)) {
-			fault("rollout %s has the status %q, which there is not", r.ID, r.Status)
+			fault("rollout %s has the unknown status %q", r.ID, r.Status)
 		}
 		return err
 	}, selectRollouts); err != nil {
@@ -193,7 +193,7 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 			return err
 		}
 		if !slices.Contains(MemberStates, state) {
-			fault("rollout %s has service points in the state %q, which there is not", rollout, state)
+			fault("rollout %s has service points in the unknown state %q", rollout, state)
 		}
 		return nil
 	}, "SELECT DISTINCT rollout, state FROM rollout_member")

@@ -203,7 +203,7 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 			return err
 		}
 	}
-	return tx.ReportFaults(fault, "a head of the history, at place %d, was signed by a key that is not the manager's%s",
+	return tx.ReportFaults(fault, "a head of the history, at position %d, was signed by a key that is not the manager's%s",
 		"SELECT place, '' FROM history_head h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
@@ -214,7 +214,7 @@ func compareHead(tx *store.Tx, h Head, what string, fault func(string, ...any)) 
 		return false, err
 	}
 	if !h.Verify() {
-		fault("%s, signed at %s, has a signature that is not its own", what, h.At.Format(time.RFC3339))
+		fault("%s, signed at %s, has an invalid signature", what, h.At.Format(time.RFC3339))
 		return true, nil
 	}
 	if h.Place < begins {
@@ -249,10 +249,10 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 		}
 		n++
 		if public != "" && h.PublicKey != public {
-			fault("a head that was kept, signed at %s, was signed by another key", h.At.Format(time.RFC3339))
+			fault("the stored head of %s was signed by another key", h.At.Format(time.RFC3339))
 			continue
 		}
-		held, err := compareHead(tx, h, "a head that was kept", fault)
+		held, err := compareHead(tx, h, "a stored head", fault)
 		if err != nil {
 			return n, older, err
 		}

@@ -269,7 +269,7 @@ func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
 		other, ok := o.(*OAuthAuthorizationServer)
 		if ok && other.ID != x.ID && other.Enabled && other.ValidationMethod == localValidation && other.Issuer == x.Issuer {
-			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %d (%s) already verifies its tokens", other.ID, other.Name)
+			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %s (%d) already verifies its tokens", other.Name, other.ID)
 		}
 		return nil
 	})

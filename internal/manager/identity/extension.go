@@ -45,7 +45,7 @@ func ServiceOf(s *store.Store) *Service {
 
 // verify reports credentials of users that do not exist, and of sessions that do not exist or have ended.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
-	if err := tx.ReportFaults(fault, "user %d has a credential, %s, and is not there",
+	if err := tx.ReportFaults(fault, "user %d does not exist, but has a credential, %s",
 		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL "+
 			"AND c.user_id <> 0"); err != nil {
 		return err
@@ -55,7 +55,7 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 			" WHERE u.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.ReportFaults(fault, "session %d has a token%s, and is not there or has ended",
+	return tx.ReportFaults(fault, "session %d does not exist or has ended, but has a token%s",
 		"SELECT c.session, '' FROM credential c LEFT JOIN resource s ON s.id = c.session AND s.collection = 'sessions'"+
 			" WHERE c.kind = 'session' AND c.revoked = 0 AND (s.id IS NULL OR json_extract(s.body, '$.state') <> 'LOGGED_IN')")
 }

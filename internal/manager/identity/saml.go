@@ -348,7 +348,7 @@ func (x *SAMLIdentityProvider) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
 		other, ok := o.(*SAMLIdentityProvider)
 		if ok && other.ID != x.ID && other.EntityID == x.EntityID {
-			return problem.Conflict("ResourceConflictsWithOther", "entityId: already used by authenticator %d (%s)", other.ID, other.Name)
+			return problem.Conflict("ResourceConflictsWithOther", "entityId: already used by authenticator %s (%d)", other.Name, other.ID)
 		}
 		return nil
 	})

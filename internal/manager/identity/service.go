@@ -142,7 +142,7 @@ var (
 	errMissing = unauthorized("InvalidAuthorizationToken", "the request has no Authorization header")
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
 	errLogin   = unauthorized("InvalidAuthorizationCredentials",
-		"the user name or the password is wrong, or the account is locked or not meant for the API")
+		"the user name or the password is wrong, or the account is locked or has no access to the API")
 	errScheme = problem.Forbidden("InvalidAuthorizationScheme", "the scheme of the Authorization header must be Basic or Bearer")
 	errForm   = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )

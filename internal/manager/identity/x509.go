@@ -91,7 +91,7 @@ func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
 	}
 	return c.Each(store.InCollection("users"), func(_ *store.Resource, o schema.Object) error {
 		if u, ok := o.(*User); ok && u.X509Required {
-			return problem.InUse("user %d (%s) can only sign in with a certificate (x509Required), which requires this authenticator", u.ID, u.Name)
+			return problem.InUse("user %s (%d) can only sign in with a certificate (x509Required), which requires this authenticator", u.Name, u.ID)
 		}
 		return nil
 	})

@@ -280,7 +280,7 @@ func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n i
 			}
 			for _, row := range all {
 				if above[row.ID] {
-					lines = append(lines, "not in the file, kept because rows of the file lie in it: "+p.describe(row))
+					lines = append(lines, "not in the file, kept because it contains rows of the file: "+p.describe(row))
 					continue
 				}
 				if inside, err := p.insideAbsent(row, above); err != nil || inside && begin == absentDeleted {

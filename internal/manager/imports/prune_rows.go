@@ -94,7 +94,7 @@ func (p *executor) pruneSome(after int64, how *pruning) (done pruned, err error)
 		}
 		text := p.describe(row)
 		if above[row.ID] {
-			done.lines = append(done.lines, "not in the file, kept because rows of the file lie in it: "+text)
+			done.lines = append(done.lines, "not in the file, kept because it contains rows of the file: "+text)
 			continue
 		}
 		if refusal := how.wrong[row.ID]; refusal != nil {

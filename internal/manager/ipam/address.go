@@ -199,14 +199,14 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 	}
 	within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
 	if v4 := h.Type == "IPv4Address"; within.Low.Is4() != v4 {
-		return problem.Invalid("type", "an %s cannot be in %s %d (%s)", h.Type, network.Type, network.ID, within)
+		return problem.Invalid("type", "an %s cannot be in %s %s (%d)", h.Type, network.Type, within, network.ID)
 	}
 	if !a.IsValid() {
 		*a, err = nextFree(c, network)
 		return err
 	}
 	if !within.Has(*a) {
-		return problem.Field("AddressNotInNetwork", "address", "%s is not in %s %d (%s)", a, network.Type, network.ID, within)
+		return problem.Field("AddressNotInNetwork", "address", "%s is not in %s %s (%d)", a, network.Type, within, network.ID)
 	}
 	if !space.Hosts(within).Has(*a) {
 		return nonHostError(*a, within)
@@ -293,7 +293,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 }
 
 func noFreeAddressError(in *store.Resource) error {
-	return problem.BadRequest("NoSpaceForAddress", "no free address in %s %d (%s)", in.Type, in.ID, RangeOf(in))
+	return problem.BadRequest("NoSpaceForAddress", "no free address in %s %s (%d)", in.Type, RangeOf(in), in.ID)
 }
 
 // needsPing reports whether addresses of a network must be pinged before they are assigned.

@@ -51,7 +51,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	}
 	i, err := freeAt(c.Tx, block.ID, a)
 	if errors.Is(err, space.ErrNotFree) {
-		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d (%s)", a, block.Type, block.ID, spanOf(block))
+		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %s (%d)", a, block.Type, spanOf(block), block.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return createNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
-			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "no room for a network around %s in %s %d (%s)", a, block.Type,
-				block.ID, spanOf(block))
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "no room for a network around %s in %s %s (%d)", a, block.Type,
+				spanOf(block), block.ID)
 		}
 		if bits == usual && !AllowAddressOverlap.Value(c.Options) {
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses",

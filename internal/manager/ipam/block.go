@@ -221,7 +221,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %s (%d)", r, parent.Type, spanOf(parent), parent.ID)
 	}
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.FindOverlapping(h.Parent, collection, low, high, h.ID)
@@ -236,11 +236,11 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 			return err
 		}
 		if block != nil {
-			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s), which contains it: create it in that block", r,
-				block.Type, block.ID, spanOf(block))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %s (%d), which contains it: create it in that block", r,
+				block.Type, spanOf(block), block.ID)
 		}
 		if network {
-			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %s (%d)", r, other.Type, spanOf(other), other.ID)
 		}
 		inside, err := siblingsWithin(c, h, r.Range)
 		if err != nil {
@@ -281,7 +281,7 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	}
 	err := freeRemove(c.Tx, parent.ID, r.Low, r.High)
 	if errors.Is(err, space.ErrNotFree) {
-		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %s (%d)", r, parent.Type, spanOf(parent), parent.ID)
 	}
 	return err
 }
@@ -322,7 +322,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 		if c.Type.Collection == "blocks" {
 			code = "NoSpaceForBlock"
 		}
-		return problem.Field(code, "range", "no free /%d in %s %d (%s)", r.Bits, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field(code, "range", "no free /%d in %s %s (%d)", r.Bits, parent.Type, spanOf(parent), parent.ID)
 	}
 	if err != nil {
 		return err

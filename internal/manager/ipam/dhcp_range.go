@@ -49,7 +49,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	}
 	whole := RangeOf(network)
 	if whole.Low.Is4() != v4 {
-		return problem.Invalid("type", "%s cannot be in %s %d (%s)", x.Type, network.Type, network.ID, whole)
+		return problem.Invalid("type", "%s cannot be in %s %s (%d)", x.Type, network.Type, whole, network.ID)
 	}
 	switch {
 	case x.Range.Hardware != nil:
@@ -86,8 +86,8 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 		hosts = whole
 	}
 	if !hosts.Contains(x.Range.Range) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s is not within the hosts of %s %d (%s)", x.Range, network.Type, network.ID,
-			whole)
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within the hosts of %s %s (%d)", x.Range, network.Type, whole,
+			network.ID)
 	}
 	other, err := c.Tx.FindOverlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,7 +96,7 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 	if err != nil {
 		return err
 	}
-	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", x.Range, other.Type, other.ID, RangeOf(other).Dashed())
+	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %s (%d)", x.Range, other.Type, RangeOf(other).Dashed(), other.ID)
 }
 
 // firstFree finds the first part of the network of the requested size that does not overlap a sibling.
@@ -120,8 +120,8 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 			return found, nil
 		}
 	}
-	return space.Range{}, problem.Field("NoSpaceForRange", "range", "no free /%d in %s %d (%s)", x.Range.Bits, network.Type,
-		network.ID, spanOf(network))
+	return space.Range{}, problem.Field("NoSpaceForRange", "range", "no free /%d in %s %s (%d)", x.Range.Bits, network.Type,
+		spanOf(network), network.ID)
 }
 
 // IPv4DHCPRange is a range of addresses that a DHCP server assigns.

@@ -111,8 +111,8 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 			return err
 		}
 		if row.Parent != destination.Parent && (row.Parent != destination.ID || collection != "blocks") {
-			return problem.Invalid(collection, "%s %d (%s) is not adjacent to %s %d (%s)", row.Type, row.ID, spanOf(row),
-				destination.Type, destination.ID, spanOf(destination))
+			return problem.Invalid(collection, "%s %s (%d) is not adjacent to %s %s (%d)", row.Type, spanOf(row), row.ID,
+				destination.Type, spanOf(destination), destination.ID)
 		}
 		others = append(others, row)
 	}

@@ -145,7 +145,7 @@ func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, e
 	for _, collection := range spacesIn(r.c.Tx).holders {
 		other, err := r.c.Tx.FindOverlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
 		if err == nil {
-			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d (%s)", moved, other.Type, other.ID, spanOf(other))
+			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %s (%d)", moved, other.Type, spanOf(other), other.ID)
 		}
 		if !store.IsNotFound(err) {
 			return 0, err

@@ -45,7 +45,8 @@ func TestRanges(t *testing.T) {
 	}
 	group := m.ID(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
 	m.Refused(409, "ResourceAlreadyExists", "printers", "POST", groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.50-10.0.0.51"}`)
-	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
+	m.Refused(400, "IpRangeOverlapsSiblings", " ("+group+")", "POST", groups,
+		`{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
 	// The next address of a range is outside of its exclusions, and that of a group is outside of all ranges.
 	within := func(part, want string) {
 		t.Helper()

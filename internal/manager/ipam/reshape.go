@@ -136,9 +136,8 @@ func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 func (r *reshaping) finish() error {
 	blocked, err := Reallocate(r.c.Tx, r.moves)
 	if blocked != nil {
-		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %d (%s) is not free in its new parent", blocked.Type,
-			blocked.ID,
-			spanOf(blocked))
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %s (%d) is not free in its new parent", blocked.Type,
+			spanOf(blocked), blocked.ID)
 	}
 	if errors.Is(err, space.ErrNotFree) {
 		return problem.Field("IpRangeOverlapsSiblings", "range", "the space is not free")
@@ -205,13 +204,13 @@ func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bo
 		return err
 	}
 	if parent.Collection == "blocks" && !RangeOf(parent).Contains(r.Range) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %s (%d)", r, parent.Type, spanOf(parent), parent.ID)
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.FindOverlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
-			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %s (%d)", r, other.Type, spanOf(other), other.ID)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -258,7 +257,7 @@ func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside [
 		}
 		for _, other := range found {
 			if !r.Contains(RangeOf(other)) || RangeOf(other) == r && collection == "blocks" {
-				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
+				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %s (%d)", r, other.Type, spanOf(other), other.ID)
 			}
 		}
 		inside = append(inside, found...)

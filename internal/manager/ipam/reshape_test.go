@@ -124,7 +124,8 @@ func TestReshapingRefusals(t *testing.T) {
 	b, n := "/api/v2/blocks/"+block, "/api/v2/networks/"+network
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, apitest.MergePatch)
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, apitest.MergePatch)
-	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, apitest.MergePatch)
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network 10.0.2.0/24 ("+second+")", "PATCH", n,
+		`{"range":"10.0.0.0/22"}`, apitest.MergePatch)
 	m.Refused(400, "InvalidResourceFieldValue", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, apitest.MergePatch)
 	m.Refused(400, "InvalidResourceFieldValue", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, apitest.MergePatch)
 	m.Refused(400, "IpRangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, apitest.MergePatch)

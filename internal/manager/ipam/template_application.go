@@ -185,8 +185,8 @@ func (a *networkApplication) run(template int64) error {
 		r, ok := p.locate(RangeOf(a.network))
 		if !ok {
 			if a.x.ConflictResolutionStrategy == AbortOnConflict {
-				return problem.Conflict("TemplateConflict", "item %d of template %d is not within the hosts of network %d (%s)",
-					schema.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
+				return problem.Conflict("TemplateConflict", "item %d of template %d is not within the hosts of network %s (%d)",
+					schema.HeadOf(p).ID, template, spanOf(a.network), a.network.ID)
 			}
 			a.warnings = append(a.warnings, fmt.Sprintf("item %d is not within its host addresses", schema.HeadOf(p).ID))
 			continue
@@ -232,7 +232,7 @@ func (a *networkApplication) applyItem(p layoutItem, r space.Range, found []*sto
 // warnKept adds a warning for each conflicting resource that was kept.
 func (a *networkApplication) warnKept(found []*store.Resource) {
 	for _, r := range found {
-		a.warnings = append(a.warnings, fmt.Sprintf("kept the existing %s %d (%s)", r.Type, r.ID, spanText(r)))
+		a.warnings = append(a.warnings, fmt.Sprintf("kept the existing %s %s (%d)", r.Type, spanText(r), r.ID))
 	}
 }
 

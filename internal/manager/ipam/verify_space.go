@@ -23,7 +23,7 @@ func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
 // verifyFree checks that the free space of every block and network is exactly its unused space. One query reads used and free intervals of
 // all containers, ordered by container and address.
 func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
-	if err := tx.ReportFaults(fault, "container %d has free space and is not there%s",
+	if err := tx.ReportFaults(fault, "container %d does not exist, but has free space%s",
 		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.ReportFaults(fault, "the usage of container %d is kept, which is not there%s",
+	if err := tx.ReportFaults(fault, "container %d does not exist, but its usage is stored%s",
 		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(counted)) {
 		if !maps.Equal(counted[id], written[id]) && len(counted[id])+len(written[id]) > 0 {
-			fault("the usage of resource %d is kept as %v and is %v", id, written[id], counted[id])
+			fault("the stored usage of resource %d is %v instead of %v", id, written[id], counted[id])
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
 
 // verifyWater checks that every water level has an existing block, network or range.
 func verifyWater(tx *store.Tx, fault func(string, ...any)) error {
-	return tx.ReportFaults(fault, "the water level of %d, %s, is kept, which is not there",
+	return tx.ReportFaults(fault, "resource %d does not exist, but its utilization threshold %s is stored",
 		"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL")
 }
 

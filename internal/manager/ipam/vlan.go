@@ -235,7 +235,7 @@ var freeNumbersReport = resource.Report{Name: "freeNumbers", Summary: "The free 
 			if whole, err := caller.Rights.Whole(tx, []int64{of.ID}); err != nil {
 				return nil, err
 			} else if !whole[of.ID] {
-				return nil, problem.Forbidden("AccessDenied", "%s does not see all VLANs of the group %s", caller.Name,
+				return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view all VLANs of the group %s", caller.Name,
 					problem.Describe(of.ID, of.Name))
 			}
 		}

@@ -108,7 +108,7 @@ func (k *awsKey) credentials(ctx context.Context) (credentials.Value, error) {
 	client := &http.Client{Transport: withContext{ctx}}
 	who, err := chain.GetWithContext(&credentials.CredContext{Client: client})
 	if err == nil && who.AccessKeyID == "" {
-		err = errors.New("there are none in the environment (AWS_ACCESS_KEY_ID), in the file of credentials, or of a role of the machine")
+		err = errors.New("none found in the environment (AWS_ACCESS_KEY_ID), in the credentials file, or for a role of the machine")
 	}
 	if err != nil {
 		return who, fmt.Errorf("the credentials of AWS: %w", err)

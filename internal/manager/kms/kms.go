@@ -86,7 +86,7 @@ func post(client *http.Client, rq *http.Request, into any) error {
 		return err
 	}
 	if rs.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers %s: %.300s", rs.Status, bytes.TrimSpace(text))
+		return fmt.Errorf("it returned %s: %.300s", rs.Status, bytes.TrimSpace(text))
 	}
 	return json.Unmarshal(text, into)
 }

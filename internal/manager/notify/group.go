@@ -57,10 +57,10 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	case x.NotificationType == byMail && strings.TrimSpace(x.Name) == "":
 		return problem.Missing("name")
 	case x.NotificationType == byTrap && x.Name != "":
-		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name", byTrap)
+		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s cannot have a name", byTrap)
 	case x.NotificationType == byTrap && len(x.Subjects.Items) > 0:
 		return problem.Field("UnsupportedResourceFieldValue", "subjects",
-			"traps are only sent to the receivers that the manager was started with")
+			"traps are only sent to the receivers in --snmp-trap of the manager")
 	}
 	t := c.API.TypeNamed("Event")
 	for i, s := range x.EventSubscriptions {

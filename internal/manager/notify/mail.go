@@ -50,7 +50,7 @@ func ParseMail(text string) (*Mail, error) {
 	m.password, _ = u.User.Password()
 	from, err := mail.ParseAddress(u.Query().Get("from"))
 	if err != nil {
-		return nil, fmt.Errorf("the mail server's URL needs from=ADDRESS, whom messages are from: %w", err)
+		return nil, fmt.Errorf("the URL of the mail server requires from=ADDRESS, the sender of messages: %w", err)
 	}
 	m.from = *from
 	return m, nil

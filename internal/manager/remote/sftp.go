@@ -189,7 +189,7 @@ func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) er
 func (r *sftpDir) checkSize(at string, size int64) error {
 	info, err := r.files.Stat(at)
 	if err == nil && info.Size() != size {
-		err = fmt.Errorf("%d of %d bytes have arrived", info.Size(), size)
+		err = fmt.Errorf("the server received %d of %d bytes", info.Size(), size)
 	}
 	return err
 }

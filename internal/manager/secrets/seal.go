@@ -45,15 +45,15 @@ func (Sealer) Open(tx *store.Tx, about, sealed string) (string, error) {
 	number, text, found := strings.Cut(sealed, ".")
 	id, err := strconv.ParseInt(number, 10, 64)
 	if !found || err != nil {
-		return "", fmt.Errorf("the secret %s is not as secrets are kept", about)
+		return "", fmt.Errorf("the stored secret %s is malformed", about)
 	}
 	_, aead, err := sealingKey(tx, id)
 	if err != nil {
-		return "", fmt.Errorf("the key %d, of the secret %s: %w", id, about, err)
+		return "", fmt.Errorf("the sealing key %d of the secret %s: %w", id, about, err)
 	}
 	data, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || len(data) < aead.NonceSize() {
-		return "", fmt.Errorf("the secret %s is not as secrets are kept", about)
+		return "", fmt.Errorf("the stored secret %s is malformed", about)
 	}
 	plain, err := aead.Open(nil, data[:aead.NonceSize()], data[aead.NonceSize():], []byte(about))
 	if err != nil {

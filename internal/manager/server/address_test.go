@@ -430,9 +430,9 @@ func TestSpaceRules(t *testing.T) {
 	networks := "/api/v2/blocks/" + block + "/networks"
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	net4 := func(r string) string { return `{"type":"IPv4Network","range":"` + r + `"}` }
-	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+" (10.0.0.0/24)", "POST", networks, net4("10.0.0.0/16"))
+	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network 10.0.0.0/24 ("+network+")", "POST", networks, net4("10.0.0.0/16"))
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
-	m.Refused(400, "IpRangeOutsideParent", "is not within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
+	m.Refused(400, "IpRangeOutsideParent", "is not within IPv4Block 10.0.0.0/8 ("+block+")", "POST", networks, net4("11.0.0.0/24"))
 	m.Refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
 	m.Refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
 	m.Refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))

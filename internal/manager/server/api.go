@@ -56,7 +56,7 @@ func newRegistry() *resource.Registry {
 		}
 		there, err := fleet.Exists(c.Tx, id)
 		if err == nil && !there {
-			err = resource.NotFoundInlined("servicePoint", "there is no service point %s in the fleet", id)
+			err = resource.NotFoundInlined("servicePoint", "the service point %s does not exist in the fleet", id)
 		}
 		return err
 	}})
@@ -75,7 +75,8 @@ func NewAPI(s *store.Store) *resource.API {
 	r := newRegistry()
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
 		r.Header(resource.RequestHeader{Name: name,
-			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
+			Description: "Accepted without an effect: every answer is current, and inherited values are always computed.",
+			Methods:     resource.Reading})
 	}
 	a := resource.NewAPI(s, r)
 	authz.Govern(a)

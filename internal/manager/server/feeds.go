@@ -38,11 +38,11 @@ func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, err
 	}
 	if rs.StatusCode != http.StatusOK {
 		_ = rs.Body.Close()
-		return nil, fmt.Errorf("%s answers %s", rq.URL.Redacted(), rs.Status)
+		return nil, fmt.Errorf("%s returned %s", rq.URL.Redacted(), rs.Status)
 	}
 	if rs.ContentLength < 0 && len(rs.TransferEncoding) == 0 && rs.ProtoMajor == 1 && !rs.Uncompressed {
 		_ = rs.Body.Close() // without a length, a truncated list cannot be detected
-		return nil, fmt.Errorf("%s does not say how long its answer is", rq.URL.Redacted())
+		return nil, fmt.Errorf("%s does not declare the length of its response", rq.URL.Redacted())
 	}
 	return rs.Body, nil
 }

@@ -263,7 +263,7 @@ var figureHelp = []figure{
 	{"portolan_service_points", "Service points, by status.", []string{"status"}},
 	{"portolan_service_point_updates", "Service points with a running or failed update, by updateStatus.", []string{"status"}},
 	{"portolan_service_points_connected", "Service points that are connected.", nil},
-	{"portolan_service_points_away", "Service points that were connected before and are not connected now.", nil},
+	{"portolan_service_points_away", "Service points that have lost their connection.", nil},
 	{"portolan_service_points_silent", "Service points without a check-in for a longer time.", []string{"longer_than"}},
 	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
 	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},

@@ -52,7 +52,7 @@ func TestPreferences(t *testing.T) {
 		m.Refused(c.status, c.code, c.naming, "PUT", at+"/"+c.name, c.body, ada)
 	}
 	m.Refused(405, "MethodNotAllowed", "", "POST", at, `{}`, ada)
-	m.Refused(400, "InvalidHeaderValue", "cannot be tried", "PUT", at+"/a", `{"value":{}}`, ada, "x-portolan-dry-run: true")
+	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "PUT", at+"/a", `{"value":{}}`, ada, "x-portolan-dry-run: true")
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", at, "", "Authorization: Bearer ptl_none")
 	token := func(body string) string {
 		return "Authorization: Bearer " + m.Want(201, "POST", "/api/v2/tokens", body, ada).Text("token")

@@ -35,7 +35,7 @@ func listenAt(address string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("systemd gave no socket %q: its unit says FileDescriptorName=%s", name, name)
+	return nil, fmt.Errorf("systemd did not pass a socket %q: set FileDescriptorName=%s in its unit", name, name)
 }
 
 // isTrustedProxy reports whether an address is that of a trusted proxy.
@@ -58,7 +58,7 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 		return h
 	}
 	refused := m.chain.Handler(middleware.Plain("none"), func(http.ResponseWriter, *http.Request) error {
-		return problem.Forbidden("AccessDenied", "only the proxies that --trust-proxy names may come here: this is plain HTTP")
+		return problem.Forbidden("AccessDenied", "only the proxies in --trust-proxy may connect to this listener, because it uses plain HTTP")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)

@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 	m.Want(405, "POST", "/api/v2/status", `{}`)
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/status", "", "Authorization: Bearer ptl_none")
 	m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
-	m.Refused(403, "AccessDenied", "does not see the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
+	m.Refused(403, "AccessDenied", "permission to view the status", "GET", "/api/v2/status", "", apitest.BasicAuth("carol", "a-long-password"))
 }
 
 // TestAlarms checks that each problem raises an alarm with a remedy, and that no alarm exists without a problem.

@@ -86,7 +86,7 @@ func TestVLANs(t *testing.T) {
 	}
 	m.Right(user, group, "ADD", "")
 	m.Right(user, voice, "HIDE", "")
-	m.Refused(403, "AccessDenied", "does not see all VLANs", "GET", "/api/v2/vlanGroups/"+group+"/freeNumbers", "", as)
+	m.Refused(403, "AccessDenied", "permission to view all VLANs", "GET", "/api/v2/vlanGroups/"+group+"/freeNumbers", "", as)
 	m.Refused(403, "AccessDenied", "", "DELETE", "/api/v2/vlanGroups/"+group, "", as)
 	m.Verify()
 }

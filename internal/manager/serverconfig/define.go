@@ -105,7 +105,7 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 	case ref.ID != 0:
 		row, err := c.Tx.Get(ref.ID)
 		if store.IsNotFound(err) || err == nil && !slices.Contains(allowed, row.Type) {
-			return nil, resource.NotFoundInlined("definition", "there is no %s %d", strings.Join(allowed, " or "), ref.ID)
+			return nil, resource.NotFoundInlined("definition", "%s %d does not exist", strings.Join(allowed, " or "), ref.ID)
 		}
 		return row, err
 	case h.Type == "StartOfAuthority":
@@ -280,8 +280,8 @@ func checkNoScopedOptions(c *resource.Change, server int64) error {
 	found, err := c.Tx.ReadFirst(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
 	if err == nil && found != nil {
-		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d (%s) is set for server %d: delete it first", found.ID,
-			found.Name, server)
+		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %s (%d) is set for server %d: delete it first", found.Name,
+			found.ID, server)
 	}
 	return err
 }

@@ -388,7 +388,7 @@ func (x *VendorProfile) Validate(c *resource.Change) error {
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"identifier"}, Indexed: true}, Op: "eq", Value: x.Identifier},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if err == nil && same != nil {
-		err = problem.Conflict("ResourceAlreadyExists", "identifier: already used by vendor profile %d (%s)", same.ID, same.Name)
+		err = problem.Conflict("ResourceAlreadyExists", "identifier: already used by vendor profile %s (%d)", same.Name, same.ID)
 	}
 	return err
 }

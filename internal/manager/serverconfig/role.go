@@ -156,8 +156,8 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 			return nil, err
 		}
 		if s, ok := o.(*Server); ok && s.HARole != notAvailable {
-			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %d (%s) is a node of a pair: give the pair the role",
-				s.ID, s.Name)
+			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %s (%d) is a node of a pair: give the pair the role",
+				s.Name, s.ID)
 		}
 		servers = append(servers, row)
 	}
@@ -277,7 +277,7 @@ func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 			return err
 		}
 		if s, ok := o.(*Server); ok && (s.Profile == IsOtherServer || s.Profile == "CLOUD_DNS_SERVER") {
-			return problem.Field("IncompatibleServerProfile", "interfaces", "server %d (%s) only allows DNS roles", s.ID, s.Name)
+			return problem.Field("IncompatibleServerProfile", "interfaces", "server %s (%d) only allows DNS roles", s.Name, s.ID)
 		}
 	}
 	if len(servers) > 1 && servers[0].ID == servers[1].ID {

@@ -283,8 +283,8 @@ func (x *LogLevelSettings) Validate(c *resource.Change) error {
 	if old, ok := c.Old.(*LogLevelSettings); ok && resource.Provided[Options](c.API.Provisions).LogLevel != "" &&
 		!maps.Equal(old.levels(), x.levels()) {
 		return problem.Field("UnsupportedResourceFieldValue", "addressManager",
-			"the manager was started to log from %s on (--log-level), which goes "+
-				"before these settings", resource.Provided[Options](c.API.Provisions).LogLevel)
+			"the manager was started to log from %s on (--log-level), which "+
+				"overrides these settings", resource.Provided[Options](c.API.Provisions).LogLevel)
 	}
 	for _, field := range slices.Sorted(maps.Keys(x.levels())) {
 		if level := x.levels()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {

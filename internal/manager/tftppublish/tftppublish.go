@@ -93,7 +93,7 @@ func (t tree) store(tx *store.Tx, server int64) (number int64, err error) {
 // Service deploys TFTP for the deployer of dnspublish.
 type Service struct{ API *resource.API }
 
-// Types returns the type of the only deployments of TFTP.
+// Types returns the supported types of deployments: TFTP only has full deployments.
 func (Service) Types() []string { return []string{"FullDeployment"} }
 
 // Check accepts every server.

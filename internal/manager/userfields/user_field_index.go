@@ -43,7 +43,7 @@ func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 		return err
 	}
 	if others >= maxIndexedFields {
-		return problem.Invalid("indexed", "%d fields have an index, the maximum", others)
+		return problem.Invalid("indexed", "%d fields already have an index, which is the maximum: remove one first", others)
 	}
 	return nil
 }

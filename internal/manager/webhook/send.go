@@ -59,7 +59,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if rs.StatusCode < 200 || rs.StatusCode > 299 {
-		return fmt.Errorf("the answer is %s", rs.Status)
+		return fmt.Errorf("the receiver returned %s", rs.Status)
 	}
 	return nil
 }

@@ -242,7 +242,7 @@ func write(tx *store.Tx, marks []progressUpdate) error {
 			" WHERE id = ? AND position = ?", m.progress.at.String(), m.progress.delivered, m.progress.failures, m.progress.message, halted, halted,
 			m.worker.id, m.worker.saved.at.String())
 		if err != nil {
-			return fmt.Errorf("write down how a webhook is: %w", err)
+			return fmt.Errorf("store the state of a webhook: %w", err)
 		}
 		if m.isSaved = n > 0; !m.isSaved {
 			continue

@@ -95,7 +95,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		if n >= maxWebhooks {
-			return problem.Conflict("TooManyWebhooks", "%d webhooks exist, the maximum: delete one first", n)
+			return problem.Conflict("TooManyWebhooks", "%d webhooks already exist, which is the maximum: delete one first", n)
 		}
 	}
 	if x.secret, x.Secret = x.Secret, ""; x.secret == "" {
@@ -254,12 +254,12 @@ var webhookType = schema.Declare(&Webhook{})
 
 // verify reports webhooks without a stored state, and stored states without a webhook.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
-	if err := tx.ReportFaults(fault, "nothing is kept of webhook %d%s",
+	if err := tx.ReportFaults(fault, "the state of webhook %d is missing%s",
 		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+
 			"' AND w.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.ReportFaults(fault, "something is kept of webhook %d%s, which is not there",
+	return tx.ReportFaults(fault, "webhook %d does not exist, but has a stored state%s",
 		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = '"+collectionName+"' WHERE r.id IS NULL")
 }
 

@@ -43,7 +43,7 @@ func newExtension() *store.Extension {
 
 // verify reports reservations of missing or decided requests.
 func verify(tx *store.Tx, fault func(string, ...any)) error {
-	return tx.ReportFaults(fault, "something is held for workflow request %d, which is not there or decided%s",
+	return tx.ReportFaults(fault, "workflow request %d does not exist or is decided, but reserves a name or an address%s",
 		"SELECT h.request, '' FROM workflow_hold h LEFT JOIN resource r ON r.id = h.request AND r.collection = 'workflowRequests'"+
 			" AND json_extract(r.body, '$.state') = 'PENDING' WHERE r.id IS NULL")
 }

@@ -102,7 +102,7 @@ func (x *WorkflowRequest) readChange(tx *store.Tx) (k resource.RequestedChange, 
 		err = json.Unmarshal([]byte(text), &k)
 	}
 	if err != nil {
-		err = fmt.Errorf("what workflow request %d asks for cannot be read: %w", x.ID, err)
+		err = fmt.Errorf("read the change of workflow request %d: %w", x.ID, err)
 	}
 	return k, token, err
 }

@@ -21,9 +21,9 @@ func (c *Credentials) Wrong(wanted bool, bad func(field, format string, args ...
 	case c == nil:
 		return nil
 	case !wanted:
-		return bad("tls", "no listener has tls: true, so that nothing would show it")
+		return bad("tls", "has no effect: no listener has tls: true")
 	case c.Key == "":
-		return bad("tls.key", "is needed with a certificate that was not there before")
+		return bad("tls.key", "is required with a new certificate")
 	}
 	if _, err := c.Pair(); err != nil {
 		return bad("tls", "%v", err)

@@ -121,7 +121,7 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(UpdateReceiver)
 	if !ok {
-		http.Error(w, "this application takes no updates", http.StatusBadRequest)
+		http.Error(w, "this application does not accept updates", http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), UpdatesWait)
@@ -140,7 +140,7 @@ func (h *host) postDecisions(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(UpdateReceiver)
 	var answers []UpdateAnswer
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&answers) != nil {
-		http.Error(w, "no answers to updates", http.StatusBadRequest)
+		http.Error(w, "the body must be answers to updates", http.StatusBadRequest)
 		return
 	}
 	app.Decide(answers)
@@ -170,7 +170,7 @@ func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(RecordSource)
 	var kept RecordsKept
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&kept) != nil {
-		http.Error(w, "no number of a record", http.StatusBadRequest)
+		http.Error(w, "the number of a record is required", http.StatusBadRequest)
 		return
 	}
 	app.Acknowledge(kept.Number)

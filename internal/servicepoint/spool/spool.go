@@ -36,7 +36,7 @@ const (
 )
 
 // ErrFull is the error of Append if the spool is full and not Lossy.
-var ErrFull = errors.New("the spool is full: the manager acknowledges nothing")
+var ErrFull = errors.New("the spool is full because the manager does not acknowledge records")
 
 // ErrEmpty is the error of an empty record.
 var ErrEmpty = errors.New("the record is empty")
@@ -393,7 +393,7 @@ func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 
 // ErrForeign reports an acknowledgement of records that the spool never contained. The manager knows a later state, because the machine
 // was restored to an earlier one. Call Renew to continue under another name.
-var ErrForeign = errors.New("the manager has records that this spool does not: it was set back to an earlier state")
+var ErrForeign = errors.New("the manager has records that this spool lacks: the spool was restored to an earlier state")
 
 // Acknowledge deletes the records before a number. After an error the caller must call it again.
 func (s *Spool) Acknowledge(next int64) error {

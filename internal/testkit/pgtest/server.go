@@ -23,11 +23,11 @@ import (
 
 // Server is a temporary PostgreSQL server with its data and socket in a temporary directory. It commits durably.
 type Server struct {
-	dir  string
-	bin  string
-	as   *syscall.SysProcAttr
-	args []string
-	cmd  *exec.Cmd
+	dir        string
+	bin        string
+	attributes *syscall.SysProcAttr
+	args       []string
+	cmd        *exec.Cmd
 	// ended is closed when the server has ended; nil before the first start.
 	ended chan struct{}
 }
@@ -74,7 +74,7 @@ func newServer() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}} //nolint:gosec // ids of a user are small
+	s.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}} //nolint:gosec // small ids
 	return s, os.Chown(s.dir, uid, gid)
 }
 
@@ -83,7 +83,7 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 // tool runs one of PostgreSQL's programs and waits for it.
 func (s *Server) tool(name string, args ...string) error {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
-	c.SysProcAttr, c.Dir = s.as, s.dir
+	c.SysProcAttr, c.Dir = s.attributes, s.dir
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
@@ -200,7 +200,7 @@ func (s *Server) Revive() error {
 
 func (s *Server) run() error {
 	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), slices.Concat([]string{"-D", s.data(), "-k", s.dir}, s.args)...)
-	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
+	s.cmd.SysProcAttr, s.cmd.Dir = s.attributes, s.dir
 	s.ended = make(chan struct{})
 	if err := s.cmd.Start(); err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 )
 
 // ErrKeyDamaged reports a registration key that was truncated or changed.
-var ErrKeyDamaged = errors.New("the registration key is damaged: it was not copied whole, or was changed")
+var ErrKeyDamaged = errors.New("the registration key is incomplete or was changed: copy it again")
 
 // String returns the key as it is shown, once: ptlk_ and base64url of the secret, the fingerprint and the first four bytes of their
 // SHA-256.

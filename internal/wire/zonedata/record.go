@@ -71,7 +71,7 @@ func (r Record) RR() (dns.RR, error) {
 		Rdlength: uint16(len(r.Data()))}, Rdata: hex.EncodeToString(r.Data())}, nil //nolint:gosec // a record has no more
 }
 
-// NameEnd returns the end of the uncompressed name in wire form that starts at from; -1 if it is not valid.
+// NameEnd returns the offset after the uncompressed wire-form name that starts at from; -1 if the name is invalid.
 func NameEnd(wire []byte, from int) int {
 	for at := from; at < len(wire) && at-from < 255; {
 		length := int(wire[at])
@@ -91,7 +91,7 @@ func WireName(name string) (string, error) {
 	var buf [256]byte
 	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
 	if err != nil {
-		return "", fmt.Errorf("%q is no name: %w", name, err)
+		return "", fmt.Errorf("%q is not a name: %w", name, err)
 	}
 	if n > 255 {
 		return "", fmt.Errorf("%q is longer than 255 octets", name)
@@ -128,8 +128,8 @@ func AppendKey(key, owner []byte) []byte {
 // Entry is a record with the key of its owner. It refers to its octets by their place in a Block, because the list of the records of a
 // large zone takes much memory.
 type Entry struct {
-	octets   *[]byte
-	at, size uint32 // of the length of the key in two octets, the key and the record
+	octets       *[]byte
+	offset, size uint32 // of the length of the key in two octets, the key and the record
 }
 
 // keyLength is the number of octets before the key of an entry.
@@ -146,14 +146,14 @@ func entrySize(r Record) int { return keyLength + 2*NameEnd(r, 0) + len(r) }
 
 // Key returns the key of the owner.
 func (e Entry) Key() []byte {
-	entry := (*e.octets)[e.at : e.at+e.size]
+	entry := (*e.octets)[e.offset : e.offset+e.size]
 	end := keyLength + int(binary.BigEndian.Uint16(entry))
 	return entry[keyLength:end:end]
 }
 
 // Record returns the record.
 func (e Entry) Record() Record {
-	entry := (*e.octets)[e.at : e.at+e.size : e.at+e.size]
+	entry := (*e.octets)[e.offset : e.offset+e.size : e.offset+e.size]
 	return Record(entry[keyLength+int(binary.BigEndian.Uint16(entry)):])
 }
 

@@ -117,7 +117,7 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 		return nil, err
 	}
 	if caller.MustReset {
-		return nil, problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
+		return nil, problem.Forbidden("PasswordResetRequired", "%s must set a new password first: PATCH %s/users/%d with the field password",
 			caller.Name, published.Base, caller.User)
 	}
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)), nil
@@ -154,7 +154,8 @@ func (a *API) statusPath() family.Path {
 // showStatus returns the status to callers that may see all data.
 func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
 	if caller := callerOf(r); caller.Limited() {
-		return problem.Forbidden("AccessDenied", "%s does not see the status: it requires access rights on everything", caller.Name)
+		return problem.Forbidden("AccessDenied", "%s does not have permission to view the status: this requires access rights to everything",
+			caller.Name)
 	}
 	s, err := a.Status(r.Context())
 	if err == nil {

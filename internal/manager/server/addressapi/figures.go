@@ -139,7 +139,8 @@ func (a *API) showFigures(w http.ResponseWriter, r *family.Request) error {
 	switch q.collection {
 	case figures.Manager:
 		if caller := callerOf(r); caller.Limited() {
-			return problem.Forbidden("AccessDenied", "%s does not see the figures of the manager: they require access rights on everything",
+			return problem.Forbidden("AccessDenied",
+				"%s does not have permission to view the figures of the manager: this requires access rights to everything",
 				caller.Name)
 		}
 	case figures.ServicePoints:
@@ -216,7 +217,7 @@ func (a *API) figureResource(ctx context.Context, caller resource.Caller, collec
 				return err
 			}
 			if !whole[id] {
-				return problem.Forbidden("AccessDenied", "%s does not see everything in %s, and so not its figures", caller.Name,
+				return problem.Forbidden("AccessDenied", "%s does not have permission to view everything in %s, which the figures include", caller.Name,
 					problem.Describe(row.ID, row.Name))
 			}
 		}

@@ -65,7 +65,7 @@ func (a *API) lookupDeclaration() family.Path {
 			{Name: "recordType", Description: "The record type; the default is SOA, with zone DS.", Schema: family.Schema{"type": "string"}},
 			{Name: "dnssec", Description: "true requests signatures.", Schema: family.Schema{"type": "boolean"}},
 		},
-		Success: family.Success{Status: http.StatusOK, Description: "The answer, or the reason why there is none.",
+		Success: family.Success{Status: http.StatusOK, Description: "The answer, or the reason for a missing answer.",
 			Schema: family.Ref("DnsLookup")},
 		Problems: []int{400, 404, 409}, Handle: a.lookup,
 	}}}
@@ -90,7 +90,7 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 	}
 	number, known := dnsmsg.StringToType[kind]
 	if !known || number == dnsmsg.TypeAXFR || number == dnsmsg.TypeIXFR || number == dnsmsg.TypeOPT || number == dnsmsg.TypeTSIG {
-		return problem.Query("recordType", "%q is not a record type that can be asked for", kind)
+		return problem.Query("recordType", "%q is not a record type that can be queried", kind)
 	}
 	secure := false
 	if text := query.Get("dnssec"); text != "" {

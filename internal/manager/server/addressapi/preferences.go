@@ -56,9 +56,9 @@ func ownPreferences(r *family.Request, writes bool) (resource.Caller, error) {
 	case writes && caller.ReadOnly:
 		return caller, problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	case writes && caller.Scopes != "":
-		return caller, problem.Forbidden("AccessDenied", "a token with scopes does not change preferences")
+		return caller, problem.Forbidden("AccessDenied", "a token with scopes cannot change preferences")
 	case writes && r.Header.Get("x-portolan-dry-run") != "":
-		return caller, problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: a change of a preference cannot be tried")
+		return caller, problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: a change of a preference does not support a dry run")
 	}
 	return caller, nil
 }

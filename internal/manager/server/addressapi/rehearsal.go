@@ -53,7 +53,7 @@ func (a *API) rehearsalDeclaration() family.Path {
 func mustAdministrate(r *family.Request, changes bool) error {
 	switch caller := callerOf(r); {
 	case !caller.Administrator:
-		return problem.Forbidden("AccessDenied", "%s is not an administrator", caller.Name)
+		return problem.Forbidden("AccessDenied", "%s may not rehearse backups: only administrators can", caller.Name)
 	case changes && caller.ReadOnly:
 		return problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	}

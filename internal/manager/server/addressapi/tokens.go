@@ -110,7 +110,7 @@ func (a *API) listTokens(w http.ResponseWriter, r *family.Request) error {
 func mayMakeTokens(caller resource.Caller) error {
 	switch {
 	case caller.User == 0 || caller.Token != "" || strings.HasPrefix(caller.Credential, "oauth "):
-		return problem.Forbidden("AccessDenied", "people make and revoke tokens, signed in by a session or a password; a token does not")
+		return problem.Forbidden("AccessDenied", "a token cannot create or revoke tokens: sign in with a session or a password")
 	case caller.ReadOnly:
 		return problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	}
@@ -127,7 +127,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 		return err
 	}
 	if r.Header.Get("x-portolan-dry-run") != "" {
-		return problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: a token is not tried")
+		return problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: the creation of a token does not support a dry run")
 	}
 	scopes, err := a.scopes(r.Members["scopes"])
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 		kind = identity.BearerToken
 	}
 	if kind != identity.BearerToken && kind != identity.KeySet {
-		return problem.Invalid("kind", "%q is neither %s nor %s", kind, identity.BearerToken, identity.KeySet)
+		return problem.Invalid("kind", "%q must be %s or %s", kind, identity.BearerToken, identity.KeySet)
 	}
 	if role == "" {
 		role = authz.Analyst

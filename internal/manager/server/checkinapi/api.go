@@ -120,7 +120,7 @@ func (a *API) laterCheckIn(w http.ResponseWriter) (fleet.Reply, error) {
 	}}, nil
 }
 
-var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired", "a service point's certificate is needed here")
+var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired", "the certificate of a service point is required")
 
 // answer decodes a request to the check-in listener, performs it and writes the result.
 func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform func(Request) (Answer, error)) error {

@@ -34,7 +34,7 @@ func (a *API) serveRelease(w http.ResponseWriter, r *http.Request) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			a.Log.WarnContext(r.Context(), "release file not readable", "path", r.URL.Path, "reason", err)
 		}
-		return problem.NotFound("there is no such file")
+		return problem.NotFound("the file does not exist")
 	}
 	// A program over a slow line takes longer than other answers.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(releaseTime)); err != nil {

@@ -18,7 +18,7 @@ func (a *API) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) er
 	return answer(w, body, func(rq checkin.UpdateRequest) (to checkin.UpdateAnswer, err error) {
 		u := &dnspublish.Update{ServicePoint: shown.Subject.CommonName, View: rq.View, Zone: rq.Zone, Key: rq.Key, Message: rq.Message}
 		if u.Client, err = netip.ParseAddr(rq.Client); err != nil {
-			return to, problem.Invalid("client", "%q is no address", rq.Client)
+			return to, problem.Invalid("client", "%q is not an address", rq.Client)
 		}
 		var why string
 		to.Code, why, to.Changed = dnspublish.ApplyUpdate(r.Context(), a.Address, u)

@@ -207,7 +207,8 @@ func (a *API) changeApplication(w http.ResponseWriter, r *family.Request) error 
 	}
 	c.TargetVersion = valueOf(values, "targetVersion")
 	if c.TargetVersion == nil && c.Configuration == nil && c.AnycastAddresses == nil && c.Limits == nil {
-		return problem.BadRequest("MissingRequiredField", "the body has none of configuration, targetVersion, anycastAddresses and limits")
+		return problem.BadRequest("MissingRequiredField",
+			"the body must have at least one of configuration, targetVersion, anycastAddresses and limits")
 	}
 	if err := a.Fleet.Change(r.Context(), r.PathValue("id"), r.PathValue("application"), c); err != nil {
 		return err

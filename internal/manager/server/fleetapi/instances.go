@@ -69,7 +69,7 @@ func (a *API) instancePaths() []family.Path {
 			Parameters: append(id, family.Parameter{Name: "node", Description: "The id of the node."}), Operations: []family.Operation{{
 				Method: http.MethodDelete, ID: "removeFleetNode", Summary: "Remove a node from one of the fleet service points (Portolan extension)",
 				Access:      a.changing(),
-				Description: "Its certificate is refused from then on; there is room for another one.",
+				Description: "Its certificate is refused from then on, and another node can enrol.",
 				Success:     gone, Problems: []int{403, 404, 409}, Handle: a.removeNode,
 			}}},
 		{Pattern: instancesPath + "/{id}/events", Parameters: id, Operations: []family.Operation{{

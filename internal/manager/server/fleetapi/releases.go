@@ -14,7 +14,7 @@ import (
 func (a *API) releasePaths() []family.Path {
 	return []family.Path{{Pattern: root + "/releases", Operations: []family.Operation{{
 		Method: http.MethodGet, ID: "listReleases", Summary: "List the releases that service points can be updated to (Portolan extension)",
-		Access: a.reading(), Description: "expires is until when service points take them; null where there are none.",
+		Access: a.reading(), Description: "expires is the time until which service points accept them; null if there are no releases.",
 		Success: family.Success{Status: http.StatusOK, Description: "The releases.", Schema: family.Object(family.Schema{
 			"data":    family.List(family.Ref("FleetRelease")),
 			"expires": family.Schema{"type": []string{"string", "null"}, "format": "date-time"}}, "data", "expires")},
@@ -27,7 +27,7 @@ func (a *API) listReleases(w http.ResponseWriter, _ *family.Request) error {
 	s, err := a.Releases()
 	if err != nil && !errors.Is(err, release.ErrNone) {
 		a.Log.Error("releases not readable", "reason", err)
-		return problem.Conflict("ReleasesUnreadable", "the releases of this manager cannot be read; its log says why")
+		return problem.Conflict("ReleasesUnreadable", "the releases of this manager cannot be read; see its log")
 	}
 	answer := struct {
 		Data []release.Release `json:"data"`

@@ -30,7 +30,7 @@ func refuseOtherMembers(members map[string]json.RawMessage) error {
 	var problems []*problem.Problem
 	for _, name := range slices.Sorted(maps.Keys(elsewhere)) {
 		if raw, ok := members[name]; ok && !slices.Contains([]string{"null", `""`, "[]", "{}"}, string(raw)) {
-			problems = append(problems, problem.Invalid(name, "is set up %s", elsewhere[name]))
+			problems = append(problems, problem.Invalid(name, "cannot be set here: it is set %s", elsewhere[name]))
 		}
 	}
 	return problem.Join(problems)
@@ -196,7 +196,7 @@ func (a *API) changeSettings(w http.ResponseWriter, r *family.Request) error {
 			return problem.Invalid("ntpConfiguration", "must be an object of servers and clientNetworks, arrays of texts")
 		}
 		if len(ntp.ClientNetworks) > 0 {
-			return problem.Invalid("ntpConfiguration.clientNetworks", "a service point serves no time: only an empty array fits")
+			return problem.Invalid("ntpConfiguration.clientNetworks", "must be empty: a service point is not a time server")
 		}
 	}
 	var servers []string
@@ -247,7 +247,7 @@ func configured(before json.RawMessage, members map[string]json.RawMessage) (jso
 	}
 	for _, p := range parameters {
 		if p.Name == "" {
-			return nil, problem.Invalid("parameters", "one has no name")
+			return nil, problem.Invalid("parameters", "each entry must have a name")
 		}
 		all[p.Name] = json.RawMessage(p.Value)
 		if !json.Valid(all[p.Name]) {
@@ -260,7 +260,7 @@ func configured(before json.RawMessage, members map[string]json.RawMessage) (jso
 	}
 	for _, e := range endpoints {
 		if e.PortLabel != "dns" {
-			return nil, problem.Invalid("ingressEndpoints.portLabel", "%q is not dns: service points show nothing else at addresses of a service",
+			return nil, problem.Invalid("ingressEndpoints.portLabel", "must be dns, not %q",
 				e.PortLabel)
 		}
 		var listen []map[string]string
@@ -314,7 +314,7 @@ func (a *API) changeServiceInstance(w http.ResponseWriter, r *family.Request) er
 			return err
 		}
 		if name != before.Name {
-			return problem.Invalid("serviceDescriptorID", "is of %s, and the service instance of %s", name, before.Name)
+			return problem.Invalid("serviceDescriptorID", "belongs to the application %s, but the service instance belongs to %s", name, before.Name)
 		}
 		c.TargetVersion = &version
 	}
@@ -322,7 +322,8 @@ func (a *API) changeServiceInstance(w http.ResponseWriter, r *family.Request) er
 		return err
 	}
 	if c.TargetVersion == nil && c.Configuration == nil {
-		return problem.BadRequest("MissingRequiredField", "the body has none of version, serviceDescriptorID, parameters and ingressEndpoints")
+		return problem.BadRequest("MissingRequiredField",
+			"the body must have at least one of version, serviceDescriptorID, parameters and ingressEndpoints")
 	}
 	if err := a.Fleet.Change(r.Context(), point, before.ID, c); err != nil {
 		return err

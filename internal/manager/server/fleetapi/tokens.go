@@ -38,7 +38,7 @@ func (a *API) exchangeToken(w http.ResponseWriter, r *family.Request) error {
 		return family.Missing("grantType", "clientCredentials")
 	}
 	if values["grantType"] != "ClientCredentials" {
-		return problem.Invalid("grantType", "%q is not ClientCredentials", values["grantType"])
+		return problem.Invalid("grantType", "must be ClientCredentials, not %q", values["grantType"])
 	}
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(raw, &inner) != nil {

@@ -28,7 +28,8 @@ func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors,
 			id = a.id
 		}
 		c.Log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
-		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
+		p = problem.New(http.StatusInternalServerError, "InternalError", "internal error; the log of the manager has the cause with the id %s",
+			id)
 	}
 	form.Write(w, r, p)
 }

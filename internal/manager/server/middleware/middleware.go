@@ -226,7 +226,7 @@ func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle 
 // refuseNUL refuses a NUL character in a path or a query: nothing that is kept has one.
 func refuseNUL(r *http.Request) error {
 	if strings.ContainsRune(r.URL.Path, 0) {
-		return problem.NotFound("there is nothing at a path with a NUL character")
+		return problem.NotFound("the path contains a NUL character")
 	}
 	if strings.Contains(r.URL.RawQuery, "%00") {
 		return problem.BadRequest("InvalidQueryParameterValue", "the query string contains a NUL character")

@@ -185,7 +185,7 @@ func (p *Parking) Wait(ctx context.Context) error {
 	case <-none:
 		return nil
 	case <-time.After(cutTime): // unexpected: writes to closed connections fail
-		return errors.New("requests that were parked do not end")
+		return errors.New("parked requests have not ended")
 	}
 }
 
@@ -215,7 +215,7 @@ type Parked struct {
 func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 	rec, ok := w.(*recorder)
 	if !ok || rec.status != 0 {
-		return nil, errors.New("this answer has begun")
+		return nil, errors.New("the response has already started")
 	}
 	p.count(1) // before its server forgets it: who ends the manager waits for the one or the other
 	conn, buffers, err := http.NewResponseController(rec.ResponseWriter).Hijack()

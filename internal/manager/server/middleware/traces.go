@@ -28,7 +28,7 @@ type Traces struct {
 func ParseTraces(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no URL of a collector, such as http://127.0.0.1:4318", text)
+		return nil, fmt.Errorf("%q is not the URL of a collector, such as http://127.0.0.1:4318", text)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"

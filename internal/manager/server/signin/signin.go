@@ -51,7 +51,7 @@ func (a *API) completeSignIn(w http.ResponseWriter, r *http.Request) error {
 func providerOf(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return 0, problem.NotFound("there is nothing at %s", r.URL.Path)
+		return 0, problem.NotFound("%s does not exist", r.URL.Path)
 	}
 	return id, nil
 }

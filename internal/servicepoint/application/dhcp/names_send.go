@@ -29,7 +29,7 @@ type updateSender struct {
 }
 
 // errUnusable reports that no server of a zone accepts updates now, with the reason.
-var errUnusable = errors.New("no server of the zone answers")
+var errUnusable = errors.New("no server of the zone responds")
 
 // send sends a message to the primary server of a zone, or else to the secondary. It returns the response code. An error means that no
 // server can decide now.
@@ -92,7 +92,7 @@ func (u *updateSender) exchange(ctx context.Context, server netip.Addr, z dhcpda
 		}
 		switch in.Rcode {
 		case dns.RcodeServerFailure, dns.RcodeNotAuth, dns.RcodeNotImplemented:
-			return 0, fmt.Errorf("the server answers %s", dns.RcodeToString[in.Rcode])
+			return 0, fmt.Errorf("the server returned %s", dns.RcodeToString[in.Rcode])
 		}
 		return in.Rcode, nil
 	}

@@ -134,7 +134,7 @@ func (e *engine) configurePairs(c *dhcpdata.Content) {
 		if x, ok := c.Pairs[id]; !ok || x.Primary != p.settings.Primary {
 			e.log.Info("failover pair ended", "partner", id)
 			close(p.stop)
-			p.drop("the pair is not in the content any more")
+			p.drop("the content no longer contains the pair")
 			delete(e.pairs, id)
 			e.table.relink(p.networks)
 		}
@@ -226,7 +226,7 @@ func (p *pair) commit(c commit) {
 	undo := c.undo
 	c.undo = func() {
 		undo()
-		p.drop("the disk does not store the records")
+		p.drop("the records could not be stored on the disk")
 	}
 	p.e.enqueue(c)
 }

@@ -32,7 +32,7 @@ func (e *engine) undo(group []commit) {
 }
 
 var (
-	errNotWritten = errors.New("the disk has refused a change of leases, or too many are waiting")
+	errNotWritten = errors.New("a change of leases could not be written, or too many are waiting")
 	errStopped    = errors.New("the server stops")
 )
 

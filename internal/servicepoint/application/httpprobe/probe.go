@@ -100,7 +100,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		return c, problem.Invalid("configuration.intervalSeconds", "must be 1 to %d", maxInterval)
 	}
 	if len(c.Targets) == 0 || len(c.Targets) > maxTargets {
-		return c, problem.Invalid("configuration.targets", "needs 1 to %d", maxTargets)
+		return c, problem.Invalid("configuration.targets", "must have 1 to %d entries", maxTargets)
 	}
 	for i, t := range c.Targets {
 		if field, reason := t.validate(); reason != "" {
@@ -113,10 +113,10 @@ func read(text json.RawMessage) (c Configuration, err error) {
 func (t Target) validate() (field, reason string) {
 	given := slices.DeleteFunc([]string{t.URL, t.Address, t.Hostname}, func(text string) bool { return text == "" })
 	if len(given) != 1 {
-		return "", "needs exactly one of url, address and hostname"
+		return "", "must have exactly one of url, address and hostname"
 	}
 	if strings.ContainsFunc(t.Name+t.Hostname, unicode.IsControl) {
-		return "", "a name holds a control character"
+		return "", "the name contains a control character"
 	}
 	if len(t.Name) > maxName || len(t.Hostname) > 253 || len(t.URL) > maxURL {
 		return "", fmt.Sprintf("the name has more than %d bytes, the hostname more than 253, or the url more than %d", maxName, maxURL)
@@ -128,11 +128,11 @@ func (t Target) validate() (field, reason string) {
 	}
 	if t.Address != "" {
 		if _, err := netip.ParseAddr(t.Address); err != nil {
-			return ".address", fmt.Sprintf("%q is no address", t.Address)
+			return ".address", fmt.Sprintf("%q is not an address", t.Address)
 		}
 	}
 	if t.ExpectStatus != 0 && (t.URL == "" || t.ExpectStatus < 100 || t.ExpectStatus > 599) {
-		return ".expectStatus", "must be 100 to 599, beside a url"
+		return ".expectStatus", "must be 100 to 599, and requires a url"
 	}
 	return "", ""
 }
@@ -265,10 +265,10 @@ func (t Target) get(ctx context.Context) error {
 	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // only the status matters
 	_ = rs.Body.Close()
 	if t.ExpectStatus != 0 && rs.StatusCode != t.ExpectStatus {
-		return fmt.Errorf("it answers %d and not %d", rs.StatusCode, t.ExpectStatus)
+		return fmt.Errorf("it returned the status %d instead of %d", rs.StatusCode, t.ExpectStatus)
 	}
 	if t.ExpectStatus == 0 && rs.StatusCode >= 400 {
-		return fmt.Errorf("it answers %s", rs.Status)
+		return fmt.Errorf("it returned %s", rs.Status)
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (p *probe) Health() (conditions []string) {
 	}
 	p.allProbed = p.allProbed || unasked == 0 && len(p.results) > 0
 	if !p.allProbed {
-		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unasked, len(p.results)))
+		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been probed yet", unasked, len(p.results)))
 	}
 	return conditions[:min(len(conditions), 20)]
 }

@@ -54,8 +54,8 @@ func TestTargets(t *testing.T) {
 		target("moved", server.URL+"/moved", ""), target("wanted", server.URL+"/503", `,"expectStatus":503`),
 		target("broken", server.URL+"/500", ""), target("other", server.URL+"/204", `,"expectStatus":200`),
 		target("closed", closed.URL, ""), `{"hostname":"localhost"}`}, ",")+`]}`)
-	want := map[string]string{"well": "", "moved": "", "wanted": "", "broken": "it answers 500 Internal Server Error",
-		"other": "it answers 204 and not 200", "closed": "connection refused", "localhost": ""}
+	want := map[string]string{"well": "", "moved": "", "wanted": "", "broken": "it returned 500 Internal Server Error",
+		"other": "it returned the status 204 instead of 200", "closed": "connection refused", "localhost": ""}
 	for _, r := range results {
 		reason, there := want[r.Target]
 		if !there || (r.Status == "OK") != (reason == "") || !strings.Contains(r.Reason, reason) || r.At == 0 {
@@ -106,7 +106,7 @@ func TestUnhealthyUntilProbed(t *testing.T) {
 		}
 	}
 	becomes(1)
-	if got := p.Health(); !slices.Equal(got, []string{"1 of 2 targets have not been asked yet"}) {
+	if got := p.Health(); !slices.Equal(got, []string{"1 of 2 targets have not been probed yet"}) {
 		t.Errorf("with one answer of two it says %q", got)
 	}
 	close(answer)

@@ -39,7 +39,7 @@ type Bind struct {
 }
 
 // marker follows the comment mark at the start of files that Portolan wrote.
-const marker = " Written by Portolan, which writes it anew when something changes.\n"
+const marker = " Written by Portolan. Changes are lost: Portolan rewrites the file.\n"
 
 // Timing of BIND: the timeout of its programs, the interval of status checks, and the time limit for loading zones.
 const (
@@ -65,7 +65,7 @@ func readForBind(text json.RawMessage) (Configuration, error) {
 	}
 	for i, l := range c.Listen {
 		if l.way() != plainWay {
-			return c, problem.Invalid(fmt.Sprintf("configuration.listen[%d].tls", i), "the service point drives BIND, which is not set up for TLS")
+			return c, problem.Invalid(fmt.Sprintf("configuration.listen[%d].tls", i), "listeners for TLS are not supported with --engine bind")
 		}
 	}
 	return c, nil
@@ -101,7 +101,7 @@ type bind struct {
 func newBind(b Bind, log *slog.Logger) *bind {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &nameServer{log: log},
-		lastError: errors.New("BIND was not given anything yet"), isStale: true}
+		lastError: errors.New("BIND has not received any content yet"), isStale: true}
 	x.zones.served.Store(&served{})
 	x.zones.signatures.seed = maphash.MakeSeed()
 	x.checks.Go(func() { x.watch(ctx) })
@@ -248,7 +248,7 @@ func (b *bind) checkOwnership() error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s was not written by Portolan, and is left as it is: move it away, or start the agent with --bind-overwrite", b.Config)
+	return fmt.Errorf("%s was not written by Portolan and stays unchanged: move it away, or start the agent with --bind-overwrite", b.Config)
 }
 
 // furtherOptions returns the statements in the file Options.
@@ -298,7 +298,7 @@ func (b *bind) reconfigure() error {
 		if strings.Contains(out, "connection refused") {
 			return b.notRunning()
 		}
-		return fmt.Errorf("BIND is not told of its configuration: %w; start it with -c %s", err, b.Config)
+		return fmt.Errorf("BIND cannot be reconfigured: %w; start it with -c %s", err, b.Config)
 	}
 	return nil
 }
@@ -329,7 +329,7 @@ func (b *bind) waitServed(z bindZone, end time.Time) error {
 		}
 		if time.Now().After(end) {
 			if err == nil {
-				err = fmt.Errorf("it says %q", out)
+				err = fmt.Errorf("it returned %q", out)
 			}
 			return fmt.Errorf("BIND does not serve zone %s with the serial number %d: %w", z.name, z.serialNow(), err)
 		}
@@ -345,7 +345,7 @@ func (b *bind) checkListeners() error {
 	for _, l := range b.configuration.Listen {
 		for _, network := range []string{"udp", "tcp"} {
 			if _, _, err := (&dns.Client{Net: network, Timeout: checkTimeout}).Exchange(m, l.addrPort().String()); err != nil {
-				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.addrPort(), network, err)
+				return fmt.Errorf("BIND does not respond at %s over %s: %w", l.addrPort(), network, err)
 			}
 		}
 	}

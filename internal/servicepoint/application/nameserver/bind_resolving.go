@@ -99,7 +99,8 @@ func (s *served) unsupported() error {
 	for _, v := range s.views {
 		for _, p := range v.Policies {
 			if redirectsAll(p) {
-				return fmt.Errorf("BIND does not redirect all names of a response policy zone to an address, %s: name a host that has it", p.Target)
+				return fmt.Errorf("BIND cannot redirect all names of a response policy zone to the address %s: "+
+					"use the name of a host with the address", p.Target)
 			}
 		}
 	}

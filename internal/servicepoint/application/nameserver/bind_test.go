@@ -258,7 +258,7 @@ func TestDrivingBINDResolving(t *testing.T) {
 	views[0].Policies[0] = zonedata.Policy{Zone: "0", Override: "REDIRECT", Target: "192.0.2.3"}
 	stream, _ = content(t, views, policy)
 	d.take(stream)
-	d.becomes("does not redirect all names")
+	d.becomes("cannot redirect all names")
 	if d.Content() == revision { // everything else is served
 		t.Error("what it can do is not served")
 	}

@@ -149,7 +149,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		return problem.Invalid("configuration."+field, format, args...)
 	}
 	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
-		return c, bad("listen", "needs 1 to %d listeners", maxListeners)
+		return c, bad("listen", "must have 1 to %d listeners", maxListeners)
 	}
 	if len(c.Identity) > maxIdentity {
 		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
@@ -164,13 +164,13 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		address, err := netip.ParseAddr(l.Address)
 		switch {
 		case err != nil || address.Zone() != "" || address.Is4In6():
-			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is not an address", l.Address)
 		case address.IsUnspecified():
-			return c, bad(fmt.Sprintf("listen[%d].address", i), "name an address of the machine: answers come from where they were asked")
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "must be a specific address of the machine, because answers are sent from it")
 		case l.TLS && l.HTTPS:
-			return c, bad(fmt.Sprintf("listen[%d].https", i), "is over TLS anyway: say one of tls and https")
+			return c, bad(fmt.Sprintf("listen[%d].https", i), "cannot be combined with tls: https already uses TLS")
 		case l.way() != plainWay && c.TLS == nil:
-			return c, bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
+			return c, bad(fmt.Sprintf("listen[%d].tls", i), "requires a certificate and its key in configuration.tls")
 		case l.Port < 0 || l.Port > 65535:
 			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
 		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.addrPort() == c.Listen[i].addrPort() }):

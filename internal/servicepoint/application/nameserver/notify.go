@@ -133,7 +133,7 @@ func (n *notifier) send(one notice) error {
 	client := dns.Client{Timeout: notifyTime, Dialer: dialer}
 	answer, _, err := client.ExchangeContext(n.ctx, m, one.target.String())
 	if err == nil && answer.Rcode != dns.RcodeSuccess {
-		return errors.New("it answers " + dns.RcodeToString[answer.Rcode])
+		return errors.New("it returned " + dns.RcodeToString[answer.Rcode])
 	}
 	return err
 }

@@ -153,7 +153,7 @@ type contentReader struct {
 
 func (t *contentReader) Start(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
-		return fmt.Errorf("what is served is another revision than the one that the data begins at")
+		return fmt.Errorf("the data does not start at the current revision")
 	}
 	if h.From == "" {
 		t.before = &served{}
@@ -169,7 +169,7 @@ func (t *contentReader) Settings(text []byte) error {
 
 func (t *contentReader) Zone(c zonedata.Change) error {
 	if t.zones[c.ID] != nil {
-		return fmt.Errorf("zone %s is there twice", c.ID)
+		return fmt.Errorf("zone %s occurs twice", c.ID)
 	}
 	t.now = &change{Change: c}
 	t.zones[c.ID] = t.now
@@ -212,7 +212,7 @@ func (t *contentReader) End() error {
 	for id, c := range t.zones {
 		if c.isWhole() {
 			if c.whole == nil || c.whole.hash.String() != c.To {
-				return fmt.Errorf("zone %s has another content than its name says", id)
+				return fmt.Errorf("the content of zone %s does not match its hash", id)
 			}
 			continue
 		}
@@ -241,7 +241,7 @@ func (t *contentReader) make() (*served, error) {
 		}
 	}
 	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, hashes) {
-		return nil, fmt.Errorf("the data of zones leads to another revision than it says")
+		return nil, fmt.Errorf("the data of the zones does not match its revision")
 	}
 	var s zonedata.Settings
 	if err := json.Unmarshal(t.settings, &s); err != nil {
@@ -267,7 +267,7 @@ func (t *contentReader) make() (*served, error) {
 			return nil, fmt.Errorf("zone %s has no view or no data", of.ID)
 		}
 		if apex, err := zonedata.WireName(of.Name); err != nil || apex != z.apex {
-			return nil, fmt.Errorf("zone %s has the data of another one", of.Name)
+			return nil, fmt.Errorf("zone %s has the data of another zone", of.Name)
 		}
 		signing, err := t.signingOf(of, z.apex)
 		if err != nil {

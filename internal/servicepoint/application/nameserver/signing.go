@@ -46,7 +46,7 @@ func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, e
 		}
 		signer, ok := private.(crypto.Signer)
 		if !ok {
-			return nil, fmt.Errorf("a key of zone %s does not sign", name)
+			return nil, fmt.Errorf("a key of zone %s cannot sign", name)
 		}
 		one := signingKey{record.KeyTag(), k.Algorithm, signer}
 		if k.Flags&dns.SEP != 0 {
@@ -56,7 +56,7 @@ func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, e
 		}
 	}
 	if len(s.keySigners) == 0 || len(s.zoneSigners) == 0 {
-		return nil, fmt.Errorf("zone %s is to be signed, and its keys are not there", name)
+		return nil, fmt.Errorf("zone %s must be signed, but has no keys", name)
 	}
 	return s, nil
 }

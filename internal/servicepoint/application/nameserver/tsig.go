@@ -52,7 +52,7 @@ func newKey(of zonedata.SigningKey) (k *key, err error) {
 		return nil, err
 	}
 	if k.hash = hashes[k.algorithm]; k.hash == nil {
-		return nil, fmt.Errorf("the key %s is for %q, which there is not", of.Name, of.Algorithm)
+		return nil, fmt.Errorf("the key %s has the unknown algorithm %q", of.Name, of.Algorithm)
 	}
 	return k, nil
 }

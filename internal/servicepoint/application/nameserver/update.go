@@ -166,7 +166,7 @@ func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
 	var sign *signer
 	if code == 0 {
 		if w, sign, code = a.identify(served, m, &q, w); code != 0 {
-			a.refuse(&q, w, code, "its signature is not good: the key, its secret, or the time")
+			a.refuse(&q, w, code, "its signature is invalid: check the key, its secret and the clock")
 		}
 	}
 	if code == 0 {
@@ -227,10 +227,10 @@ func (a *nameServer) decideUpdate(s *served, q *query, m []byte, w zonedata.Clie
 		return 0, taken != nil // the client does not wait for the transfer, and repeats an unanswered NOTIFY
 	}
 	if z.settings.Update == nil {
-		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, by its dynamicUpdateEnabled or allow-update"), true
+		return a.refuse(q, w, dns.RcodeRefused, "the zone does not accept updates (dynamicUpdateEnabled, allow-update)"), true
 	}
 	if !zonedata.Allows(z.settings.Update, w, false) {
-		return a.refuse(q, w, dns.RcodeRefused, "allow-update of the zone does not let the client"), true
+		return a.refuse(q, w, dns.RcodeRefused, "allow-update of the zone does not permit the client"), true
 	}
 	before := z.serialNow()
 	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.settings.Name, Client: w.Address, Key: w.Key, Message: m}, false)

@@ -65,7 +65,7 @@ func (l *listener) serveWeb(w http.ResponseWriter, r *http.Request, m []byte) {
 	}
 	answer := l.a.answer(m, nil, client.Addr().Unmap(), true)
 	if answer == nil {
-		http.Error(w, "the body must be a question", http.StatusBadRequest)
+		http.Error(w, "the body must be a DNS query", http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", webType)

@@ -100,7 +100,7 @@ func (s *set) eachRecord(from int, fn func(data []byte) bool) {
 func parent(name string) string { return name[1+int(name[0]):] }
 
 // errNoRecord reports a change that removes a record that does not exist.
-var errNoRecord = errors.New("a record that is removed is not there")
+var errNoRecord = errors.New("a record to remove does not exist")
 
 // hasRecord reports whether a record exists. The caller holds mu.
 func (z *zone) hasRecord(r zonedata.Record) bool {
@@ -289,7 +289,7 @@ func (c *change) check(z *zone) error {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	if z.hash.String() != c.From {
-		return fmt.Errorf("zone %s has another content than the change begins at", c.ID)
+		return fmt.Errorf("the change does not start at the current content of zone %s", c.ID)
 	}
 	sum := z.hash
 	for _, r := range c.removed {
@@ -305,7 +305,7 @@ func (c *change) check(z *zone) error {
 		sum.Add(r)
 	}
 	if sum.String() != c.To {
-		return fmt.Errorf("zone %s: the change does not lead to the content that it says", c.ID)
+		return fmt.Errorf("zone %s: the content after the change does not match its hash", c.ID)
 	}
 	return nil
 }

@@ -133,20 +133,20 @@ func (c *Configuration) validate() error {
 		return problem.Invalid("configuration."+field, format, args...)
 	}
 	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
-		return bad("listen", "needs 1 to %d listeners", maxListeners)
+		return bad("listen", "must have 1 to %d listeners", maxListeners)
 	}
 	seen := map[string]bool{}
 	for i, l := range c.Listen {
 		addr, err := netip.ParseAddr(l.Address)
 		switch {
 		case err != nil || addr.Zone() != "":
-			return bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
+			return bad(fmt.Sprintf("listen[%d].address", i), "%q is not an address", l.Address)
 		case l.Port < 1 || l.Port > 65535:
 			return bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
 		case seen[l.address()]:
 			return bad(fmt.Sprintf("listen[%d]", i), "is there twice")
 		case l.TLS && c.TLS == nil:
-			return bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
+			return bad(fmt.Sprintf("listen[%d].tls", i), "requires a certificate and its key in configuration.tls")
 		}
 		seen[l.address()] = true
 	}
@@ -154,7 +154,7 @@ func (c *Configuration) validate() error {
 		return err
 	}
 	if len(c.Upstreams) == 0 && c.Recursion == nil || len(c.Upstreams) > maxUpstreams {
-		return bad("upstreams", "needs 1 to %d servers, or recursion", maxUpstreams)
+		return bad("upstreams", "must have 1 to %d servers, or set recursion", maxUpstreams)
 	}
 	if err := c.Recursion.validate(bad); err != nil {
 		return err
@@ -164,10 +164,10 @@ func (c *Configuration) validate() error {
 			return bad(fmt.Sprintf("upstreams[%d].address", i), "%q is neither an address nor an address and a port", u.Address)
 		}
 		if at := netip.MustParseAddrPort(u.Address); u.Port != 0 && int(at.Port()) != u.Port {
-			return bad(fmt.Sprintf("upstreams[%d].port", i), "must be 1 to 65535, and the one of the address where that has one")
+			return bad(fmt.Sprintf("upstreams[%d].port", i), "must be 1 to 65535, and equal to the port in the address if that has one")
 		}
 		if c.listensAt(u.Address) {
-			return bad(fmt.Sprintf("upstreams[%d].address", i), "the resolver would ask itself: it listens there")
+			return bad(fmt.Sprintf("upstreams[%d].address", i), "the resolver itself listens at this address: choose another server")
 		}
 		if u.TLSServerName != c.Upstreams[0].TLSServerName {
 			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "must be the same for all upstreams")
@@ -197,7 +197,7 @@ func (c *Configuration) validateOther(bad func(field, format string, args ...any
 	}
 	for i, text := range c.Allow {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
-			return bad(fmt.Sprintf("allow[%d]", i), "%q is no prefix", text)
+			return bad(fmt.Sprintf("allow[%d]", i), "%q is not a prefix", text)
 		}
 	}
 	if err := c.validateZones(bad); err != nil {

@@ -128,7 +128,7 @@ type policyChange struct {
 
 func (t *contentReader) Start(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
-		return errors.New("what is in force is another revision than the one that the data begins at")
+		return errors.New("the data does not start at the current revision")
 	}
 	if t.anew = h.From == ""; t.anew {
 		t.before = &content{}
@@ -162,7 +162,7 @@ func (t *contentReader) finish() error {
 		return nil
 	}
 	if t.hash.String() != t.wants {
-		return fmt.Errorf("zone %s has another content than its name says", t.id)
+		return fmt.Errorf("the content of zone %s does not match its hash", t.id)
 	}
 	t.hashes[t.id] = t.hash
 	return nil
@@ -237,7 +237,7 @@ func (t *contentReader) make() (*content, error) {
 		}
 	}
 	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, texts) {
-		return nil, errors.New("the data of zones leads to another revision than it says")
+		return nil, errors.New("the data of the zones does not match its revision")
 	}
 	void := map[string]bool{}
 	for _, z := range t.parsed.Zones {

@@ -356,10 +356,10 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 		q.known, q.deadline = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
 	}
 	if len(q.known) >= maxLookUps {
-		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, maxLookUps)
+		return nil, fmt.Errorf("the answer for %s requires more than %d further queries", q.m.Question[0].Name, maxLookUps)
 	}
 	if time.Now().After(q.deadline) {
-		return nil, fmt.Errorf("further questions for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
+		return nil, fmt.Errorf("further queries for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
 	}
 	answer, code, err := q.ask(m)
 	switch {

@@ -51,7 +51,7 @@ func (n *Recursion) validate(bad func(field, format string, args ...any) error) 
 	for i, text := range n.TrustAnchors {
 		rr, err := naming.ReadRecord(text)
 		if err != nil || rr.Header().Rrtype != dns.TypeDS && rr.Header().Rrtype != dns.TypeDNSKEY {
-			return bad(fmt.Sprintf("recursion.trustAnchors[%d]", i), "is no DS and no DNSKEY record, such as . IN DS 20326 8 2 E06D...")
+			return bad(fmt.Sprintf("recursion.trustAnchors[%d]", i), "must be a DS or DNSKEY record, such as . IN DS 20326 8 2 E06D...")
 		}
 	}
 	for i, name := range n.Insecure {
@@ -66,7 +66,7 @@ func (n *Recursion) validate(bad func(field, format string, args ...any) error) 
 func (n *Recursion) validates() bool { return n.Validation == nil || *n.Validation }
 
 // errNoUnbound reports that unbound is not installed.
-var errNoUnbound = errors.New("unbound is not installed on this machine: install it, or leave recursion out and name upstreams")
+var errNoUnbound = errors.New("unbound is not installed on this machine: install it, or omit recursion and set upstreams")
 
 // unboundProgram returns the path of unbound.
 func unboundProgram() (string, error) {
@@ -108,7 +108,7 @@ func (r *resolver) recursorFor(c Configuration) (n *recursor, otherwise string, 
 	program, err := unboundProgram()
 	if err != nil {
 		if len(c.Upstreams) > 0 && c.Recursion.Validation == nil {
-			return nil, "the upstreams are asked, and answers not validated: unbound is not installed on this machine", nil
+			return nil, "unbound is not installed on this machine: the upstreams answer, without validation", nil
 		}
 		return nil, "", err
 	}
@@ -142,7 +142,7 @@ func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor
 		}
 		if time.Now().After(end) {
 			n.close()
-			return nil, fmt.Errorf("unbound does not answer: %w", err)
+			return nil, fmt.Errorf("unbound does not respond: %w", err)
 		}
 	}
 }

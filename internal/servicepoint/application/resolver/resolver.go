@@ -184,7 +184,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if instance == nil {
 		// sockets of plugins stay open after an error, because only the end of the process closes them
 		if instance, err = caddy.Start(input); err != nil {
-			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), next.upstreams.close(),
+			return errors.Join(fmt.Errorf("%w: start the listeners: %w", application.ErrBroken, err), next.upstreams.close(),
 				closeExcept(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
@@ -324,7 +324,7 @@ func (r *resolver) Health() (conditions []string) {
 		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
 	}
 	if r.recursor != nil && r.recursor.down.Load() {
-		conditions = append(conditions, "service is not healthy: unbound does not run, and is started again")
+		conditions = append(conditions, "service is not healthy: unbound does not run, and is restarted")
 	}
 	if n := len(r.configuration.Upstreams); r.back.failures >= n {
 		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
@@ -348,9 +348,9 @@ func (r *resolver) recursion() string {
 	case r.recursor == nil:
 		return r.fallbackReason
 	case r.recursor.settings.validates():
-		return "unbound looks names up, and validates"
+		return "unbound resolves names, and validates"
 	}
-	return "unbound looks names up"
+	return "unbound resolves names"
 }
 
 // bestAnswer returns the best response code of the upstreams, because one working upstream is sufficient.

@@ -131,7 +131,7 @@ func (u *upstreamAsker) pass(ctx context.Context, w dns.ResponseWriter, m *dns.M
 
 // Errors of an upstream.
 var (
-	errWrongAnswer = errors.New("the upstream answers another question")
+	errWrongAnswer = errors.New("the response of the upstream has another question")
 	errTooLarge    = errors.New("the answer is too large for UDP")
 )
 

@@ -35,11 +35,11 @@ func (c *Configuration) validateZones(bad func(field, format string, args ...any
 			return bad(fmt.Sprintf("zones[%d].name", i), "%q is not the name of a zone", z.Name)
 		}
 		if seen[name] {
-			return bad(fmt.Sprintf("zones[%d].name", i), "%s is there twice", z.Name)
+			return bad(fmt.Sprintf("zones[%d].name", i), "%s occurs twice", z.Name)
 		}
 		seen[name] = true
 		if len(z.Upstreams) == 0 || len(z.Upstreams) > maxUpstreams {
-			return bad(fmt.Sprintf("zones[%d].upstreams", i), "needs 1 to %d servers", maxUpstreams)
+			return bad(fmt.Sprintf("zones[%d].upstreams", i), "must have 1 to %d servers", maxUpstreams)
 		}
 		for j, text := range z.Upstreams {
 			at, ok := withPort(text)
@@ -47,7 +47,7 @@ func (c *Configuration) validateZones(bad func(field, format string, args ...any
 				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "%q is neither an address nor an address and a port", text)
 			}
 			if c.listensAt(at) {
-				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "the resolver would ask itself: it listens there")
+				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "the resolver itself listens at this address: choose another server")
 			}
 		}
 	}

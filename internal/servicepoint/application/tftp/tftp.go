@@ -114,7 +114,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 			case l.Port < 0 || l.Port > 65535:
 				return c, problem.Invalid(at+".port", "must be 1 to 65535")
 			case known[l.addrPort()]:
-				return c, problem.Invalid(at, "exists twice")
+				return c, problem.Invalid(at, "occurs twice")
 			}
 			known[l.addrPort()] = true
 		}
