@@ -38,7 +38,9 @@ func (f *sourceFlags) differences(s *session, m *cli.Manager, d *convert.Documen
 			fmt.Fprintln(s.stderr, "not in the source, kept (--prune deletes it):", text)
 		}
 		for _, change := range one.Changes {
-			if after := string(change.After); one.Did == "CHANGED" && (after == "null" || after == "") {
+			before, after := string(change.Before), string(change.After)
+			shown := before != "null" && before != "" // unlike a secret
+			if one.Did == "CHANGED" && shown && (after == "null" || after == "") {
 				fmt.Fprintf(s.stderr, "empty in the source, kept (--prune removes it): %s %s: %s %s\n", one.Type, one.Key, change.Field,
 					change.Before)
 			}

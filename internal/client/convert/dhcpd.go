@@ -160,6 +160,7 @@ func (d *dhcpd) block(all []statement, at *dhcpdScope) error {
 			rest = append(rest, s)
 		}
 	}
+	at.limitLease()
 	for i, s := range rest {
 		var err error
 		d.rowName = s.place()
@@ -288,6 +289,7 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 			rest = append(rest, one)
 		}
 	}
+	at.limitLease()
 	d.rowName = s.place()
 	gateway := d.router(p, own, d.around)
 	d.network(p, at.shared, gateway)
@@ -352,6 +354,7 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 			rest = append(rest, one)
 		}
 	}
+	at.limitLease()
 	d.encapsulate(at)
 	var others []statement
 	for _, one := range rest {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -289,7 +290,11 @@ func (d *dhcpd) key(name string, used map[string]bool) {
 		d.leave("the key %s: its algorithm is not MD5, SHA1, SHA256 or SHA512", name)
 		return
 	}
-	d.add(Resource{"type": "TSIGKey", "name": name, "algorithm": known, "length": 256, "privateKey": secret})
+	bits := 256
+	if octets, err := base64.StdEncoding.DecodeString(secret); err == nil && len(octets) > 0 { // otherwise the manager refuses it with the reason
+		bits = 8 * len(octets)
+	}
+	d.add(Resource{"type": "TSIGKey", "name": name, "algorithm": known, "length": bits, "privateKey": secret})
 }
 
 // reverseOf returns the network of a reverse zone such as 1.168.192.in-addr.arpa.

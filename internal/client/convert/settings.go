@@ -208,7 +208,7 @@ func (d *Document) Share(configuration, group string) {
 	}
 	for _, r := range d.Resources {
 		if name := d.shared[fmt.Sprint(r["range"])]; slices.Contains(names, name) && r["type"] == "IPv4Network" {
-			r["sharedNetworkTag"] = name
+			r["sharedNetworkTag"] = "tagGroups/" + group + "/tags/" + name // another configuration may have a tag of the name
 		}
 	}
 }

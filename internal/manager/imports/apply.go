@@ -97,7 +97,8 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 func (p *executor) splitPath(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
 	for _, sub := range c.Subs {
 		above, key, found := strings.Cut(path, "/"+sub.Name+"/")
-		if of := p.API.Collection(sub.Name); found && of != nil && of.PlacedBy != "" && key != "" {
+		of := p.API.Collection(sub.Name)
+		if found && of != nil && key != "" && (of.PlacedBy != "" || sub.Relation == resource.Children && of.Types[0].Unique == "siblings") {
 			return of, above, key
 		}
 	}

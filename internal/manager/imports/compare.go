@@ -270,6 +270,34 @@ func (p *executor) asShown(f *schema.Field, sent, shown json.RawMessage) json.Ra
 	return sent
 }
 
+// sameNamed reports whether a reference by name is the one of a resource whose target is not managed here: the name is then in a field of its
+// own, such as zoneAbsoluteName for the absoluteName of zone.
+func sameNamed(f *schema.Field, sent json.RawMessage, shown map[string]json.RawMessage) bool {
+	if f.Kind != schema.Reference || f.Identify == "" || string(shown[f.Name]) != "null" {
+		return false
+	}
+	var text, is string
+	var members map[string]json.RawMessage
+	field := f.Name + strings.ToUpper(f.Identify[:1]) + f.Identify[1:]
+	return json.Unmarshal(sent, &members) == nil && json.Unmarshal(members[f.Identify], &text) == nil &&
+		json.Unmarshal(shown[field], &is) == nil && is != "" && strings.EqualFold(strings.TrimSuffix(text, "."), is)
+}
+
+// hasSecret reports whether a resource has the secret that was sent. Only a user who could change it learns that. It is for random secrets
+// alone, which cannot be guessed.
+func (p *executor) hasSecret(on resource.Subject, there *store.Resource, name string, sent json.RawMessage) (bool, error) {
+	var text string
+	if json.Unmarshal(sent, &text) != nil || text == "" || p.checkAccess(resource.ActionChange, on) != nil {
+		return false, nil // decoding or the change reports the error
+	}
+	o, err := p.API.Object(there.Clone())
+	if err != nil {
+		return false, err
+	}
+	plain, err := p.API.Secrets(p.Tx, o)
+	return plain[name] == text, err
+}
+
 // equalToSent reports whether the value sent equals the shown one. Objects are compared only by the members sent.
 func equalToSent(sent, shown json.RawMessage) bool {
 	var a, b any

@@ -367,7 +367,7 @@ func (p *executor) findNameless(t *schema.Type, c *resource.Collection, at resou
 		for name, value := range sent {
 			f := t.ByName[name]
 			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" ||
-				equalToSent(p.asShown(f, value, shown[name]), shown[name]) {
+				equalToSent(p.asShown(f, value, shown[name]), shown[name]) || sameNamed(f, value, shown) {
 				continue
 			}
 			whole = false

@@ -315,6 +315,7 @@ func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o o
 	if err := p.dropSameLinks(t, c.Sent, there); err != nil {
 		return o, err
 	}
+	on := resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}
 	var fixed []string
 	for name, value := range c.Sent {
 		f := t.ByName[name]
@@ -325,8 +326,14 @@ func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o o
 		}
 		switch {
 		case f == nil || name == "id" || name == "type" || f.Column != "" ||
-			r.matchesShown(name, p.asShown(f, value, shown[name]), shown):
+			r.matchesShown(name, p.asShown(f, value, shown[name]), shown), sameNamed(f, value, shown):
 			delete(c.Sent, name)
+		case f.Kind == schema.SecretText && f.Once:
+			if same, err := p.hasSecret(on, there, name, value); err != nil {
+				return o, err
+			} else if same {
+				delete(c.Sent, name)
+			}
 		case f.ReadOnly || f.CreateOnly:
 			if delete(c.Sent, name); !f.Computed && !f.Transient {
 				fixed = append(fixed, name)
@@ -343,7 +350,6 @@ func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o o
 	if len(c.Sent) == 0 {
 		return o, nil
 	}
-	on := resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}
 	if err := p.checkAccess(resource.ActionChange, on); err != nil {
 		return o, err
 	}
