@@ -69,7 +69,7 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 		}
 		for _, kind := range s.EventTypes {
 			if f := t.ByName["eventType"]; !slices.Contains(f.Enum, kind) {
-				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: %q is none of %s", i, kind,
+				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: %q must be one of %s", i, kind,
 					strings.Join(f.Enum, ", "))
 			}
 		}
