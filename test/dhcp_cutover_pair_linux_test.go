@@ -120,6 +120,18 @@ func TestCutOverOfPairs(t *testing.T) {
 	}
 }
 
+// loseLeases deletes the folder with the leases of the DHCP server, as after a replacement of its disk. The agent does not run.
+func (s *sourceManager) loseLeases() {
+	s.t.Helper()
+	all, err := filepath.Glob(filepath.Join(s.state, "data", "*", "leases"))
+	if err != nil || len(all) != 1 {
+		s.t.Fatalf("the folders with leases are %v, %v", all, err)
+	}
+	if err := os.RemoveAll(all[0]); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func cutOverPair(t *testing.T, kind, file, leases, normal string) {
 	l := newPairLab(t, "pair"+kind)
 	other := l.partnerLab()
@@ -226,6 +238,39 @@ func cutOverPair(t *testing.T, kind, file, leases, normal string) {
 	for _, one := range held {
 		l.renews(one, second)
 	}
+
+	// Both service points lose the disks of their DHCP servers. The manager restores the leases, before a new client gets an address.
+	m.page("/leases?limit=1&total=true", fmt.Sprintf(`"totalCount":%d`, len(held)))
+	for _, s := range servers {
+		_ = s.process.signal(syscall.SIGTERM) // also ends its application
+	}
+	for _, s := range servers {
+		s.loseLeases()
+	}
+	for _, s := range servers {
+		s.start("")
+	}
+	for i, n := range all {
+		c := sourceClient{name: fmt.Sprintf("a new client of %v", n.prefix), mac: net.HardwareAddr{2, 0, 0, 2, byte(i), 210},
+			options: []dhcpv4.Option{dhcpv4.OptClassIdentifier("phone 9")}}
+		var offer *dhcpv4.DHCPv4
+		if !until(func() bool { offer = l.exchange(n, c, dhcpv4.MessageTypeDiscover); return offer != nil }) {
+			t.Fatalf("%s gets no offer after the loss of both disks", c.name)
+		}
+		if holder := taken[offer.YourIPAddr.String()]; holder != "" {
+			t.Errorf("%s is offered %v of %s", c.name, offer.YourIPAddr, holder)
+		}
+	}
+	for i, one := range held {
+		l.renews(one, []netip.Addr{first, second}[i%2])
+	}
+	for _, s := range servers {
+		state(s, "NORMAL")
+	}
+	for i := range all {
+		lease(220, i)
+	}
+	m.page("/leases?limit=1&total=true", fmt.Sprintf(`"totalCount":%d`, len(held)))
 	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
