@@ -141,3 +141,21 @@ func TestDayByKeyboard(t *testing.T) {
 	s.ok(p.Wait("!document.querySelector('dialog') && document.querySelector('.toast')"))
 	s.id("blocks", "name:'yard-2'")
 }
+
+// TestTablesOnAPhone checks that a table of all objects has all columns on a phone, and scrolls sideways next to its first column. It also
+// checks that a page names an unknown tab of its URL.
+func TestTablesOnAPhone(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	s.ok(p.Size(390, 800, false))
+	s.ok(p.Go("/ui/addresses"))
+	s.ok(p.Wait(`document.querySelector(".sideways #row-0 a")?.innerText === "10.0.0.1"`))
+	s.ok(p.Wait(`document.querySelector(".sideways .headrow").innerText.includes("Location")`))
+	s.ok(p.Wait(`document.documentElement.scrollWidth <= 390`))
+	_, err := browser.Eval[any](p, `document.querySelector(".sideways").scrollLeft = 300`)
+	s.ok(err)
+	s.ok(p.Wait(`document.querySelector(".sideways").scrollLeft > 100`))
+	s.ok(p.Wait(`(a => a.left >= 0 && a.right <= 390)(document.querySelector("#row-1 a").getBoundingClientRect())`))
+	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?tab=odd"))
+	s.ok(p.Text("This page has no tab “odd”."))
+}

@@ -28,6 +28,8 @@ const tones: Record<string, [icon: string, tone: string]> = {
   NOT_CONNECTED: ["circle-slash", "bad"],
   WARNING: ["triangle-alert", "warn"],
   WARN: ["triangle-alert", "warn"],
+  "COMMUNICATIONS-INTERRUPTED": ["triangle-alert", "warn"],
+  "PARTNER-DOWN": ["circle-alert", "bad"],
   WAITING_FOR_PROVISIONING: ["loader", "warn"],
   WAITING_FOR_REGISTRATION: ["loader", "warn"],
   DEPLOYING: ["loader", "calm"],
@@ -56,17 +58,15 @@ export function State({ of }: { of: string | null | undefined }) {
   )
 }
 
-/** NOT_CONNECTED as "not connected", and DHCP_RESERVED as "DHCP reserved". */
+/** NOT_CONNECTED as "not connected", PARTNER-DOWN as "partner down", and DHCP_RESERVED as "DHCP reserved". */
 export function words(constant: string) {
-  return (/^[A-Z0-9_]+$/.test(constant) && constant.includes("_")) || /^[A-Z]{5,}$/.test(constant)
-    ? lowerCase(constant)
-    : constant
+  return /^[A-Z0-9]+([_-][A-Z0-9]+)+$/.test(constant) || /^[A-Z]{4,}$/.test(constant) ? lowerCase(constant) : constant
 }
 
 /** The words of a constant in lower case, except for acronyms. */
 function lowerCase(constant: string) {
   return constant
-    .split("_")
+    .split(/[_-]/)
     .map(w => (acronyms.test(w) ? w : w.toLowerCase()))
     .join(" ")
 }

@@ -25,7 +25,10 @@ export function fieldName(name: string) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
-    .replace(/\b(ttl|tls|http|https|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan)\b/g, m => m.toUpperCase())
+    .replace(
+      /\b(ttl|tls|http|https|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan|ha|hsm|mx|ns|srv|cname|snmp|ntp|vpn)\b/g,
+      m => m.toUpperCase(),
+    )
     .replace(/^./, c => c.toUpperCase())
 }
 

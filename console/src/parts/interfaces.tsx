@@ -129,6 +129,12 @@ export function usePoints() {
   ).data?.data
 }
 
+/** A link to a service point, with its name. */
+export function PointLink({ id }: { id: string }) {
+  const points = usePoints()
+  return <a href={"/ui/fleet/" + encodeURIComponent(id)}>{points?.find(p => p.id === id)?.name ?? id}</a>
+}
+
 /** A service point of the fleet, by its name. */
 export function PointInput({
   attributes,

@@ -22,6 +22,7 @@ import { AccessOf } from "../parts/access"
 import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName, RefInput } from "../parts/form"
+import { PointLink } from "../parts/interfaces"
 import { AskServer } from "../parts/dig"
 import { Grant, mayGrant } from "../parts/grant"
 import { Grid, type Column } from "../parts/grid"
@@ -128,6 +129,7 @@ function parentsOf(schema: Schema, name: string): string[] {
 export function Value({ field, value, r }: { field: FieldSchema; value: any; r: Resource }) {
   if (field.n === "resource" && r.type === "AccessRight" && !value) return <strong>everything</strong>
   if (value === null || value === undefined) return <span class="muted">—</span>
+  if (field.n === "servicePoint" && typeof value === "string") return <PointLink id={value} />
   switch (field.k) {
     case "ref":
       return <To r={value} />

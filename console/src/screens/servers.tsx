@@ -12,7 +12,7 @@ import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { RowTools } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
-import { usePoints } from "../parts/interfaces"
+import { PointLink } from "../parts/interfaces"
 import { useMay } from "../rights"
 import { change } from "../work"
 import { Nowhere, Table } from "./generic"
@@ -27,7 +27,6 @@ export function Servers() {
     [deploying, setDeploying] = useState<Resource | null>(null)
   const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
   const selection = useSelection(rows),
-    points = usePoints(),
     may = useMay(c ? "configurations/" + c : null)
   if (c === null)
     return (
@@ -110,14 +109,7 @@ export function Servers() {
                 title: "Service point",
                 width: "minmax(10rem,2fr)",
                 minor: true,
-                cell: s =>
-                  s.servicePoint ? (
-                    <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>
-                      {points?.find(p => p.id === s.servicePoint)?.name ?? s.servicePoint}
-                    </a>
-                  ) : (
-                    <span class="muted">none</span>
-                  ),
+                cell: s => (s.servicePoint ? <PointLink id={s.servicePoint} /> : <span class="muted">none</span>),
               },
               {
                 key: "profile",
