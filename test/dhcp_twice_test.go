@@ -29,7 +29,7 @@ func TestDHCPImportsTwice(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			m := serve(t, "")
-			m.at()
+			m.setEnvironment()
 			for _, configuration := range []string{"main", "other"} {
 				id := m.id("/configurations", `{"name":"`+configuration+`"}`)
 				for name, address := range map[string]string{"dhcp1": "172.20.0.2", "dhcp2": "172.20.1.2"} {
