@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestDHCPImportsTwice imports large configurations of ISC dhcpd and Kea for a failover pair: with classes, subclasses, keys, zones, limits of
-// lease times in pools, and option definitions. A second import changes nothing, the servers can be deployed, and clients get the answers
-// of the file. The same file is imported into a second configuration, whose tags have the same names.
+// TestDHCPImportsTwice imports large configurations of ISC dhcpd and Kea for a failover pair: with classes, subclasses, keys, zones,
+// limits of lease times in pools, and option definitions. A second import changes nothing, the servers can be deployed, and clients get
+// the answers of the file. The same file is imported into a second configuration, whose tags have the same names.
 func TestDHCPImportsTwice(t *testing.T) {
 	t.Parallel()
 	for file, c := range map[string]struct {

@@ -307,8 +307,8 @@ func (f *managerFlags) act(s *session, address string, action func(lease) string
 		return err
 	}
 	a, err := netip.ParseAddr(address)
-	if p, wrong := netip.ParsePrefix(address); wrong == nil && p.Addr().Is6() && p == p.Masked() { // the lease of a prefix has its first address
-		a, err = p.Addr(), nil
+	if p, wrong := netip.ParsePrefix(address); wrong == nil && p.Addr().Is6() && p == p.Masked() {
+		a, err = p.Addr(), nil // the lease of a prefix has its first address
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("%q is not an address", address)}

@@ -291,7 +291,7 @@ func (d *dhcpd) key(name string, used map[string]bool) {
 		return
 	}
 	bits := 256
-	if octets, err := base64.StdEncoding.DecodeString(secret); err == nil && len(octets) > 0 { // otherwise the manager refuses it with the reason
+	if octets, err := base64.StdEncoding.DecodeString(secret); err == nil && len(octets) > 0 { // else the manager refuses the secret
 		bits = 8 * len(octets)
 	}
 	d.add(Resource{"type": "TSIGKey", "name": name, "algorithm": known, "length": bits, "privateKey": secret})

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// limitLease adds the default lease time that is in effect in a block with lease times of its own, if it exceeds the limits: dhcpd limits the
-// time of a lease by max-lease-time and min-lease-time, and a deployment refuses a default outside of them.
+// limitLease adds the default lease time that is in effect in a block with lease times of its own, if it exceeds the limits: dhcpd limits
+// the time of a lease by max-lease-time and min-lease-time, and a deployment refuses a default outside of them.
 func (at *dhcpdScope) limitLease() {
 	if !at.own.has(true, defaultLease) && !at.own.has(true, maximumLease) && !at.own.has(true, minimumLease) {
 		return

@@ -78,8 +78,8 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 		return problem.Conflict("ResourceConflictsWithOther", "address: %s is %s and not abandoned", x.Address, l.state)
 	}
 	if x.Action == actionReserve && l.prefix > 0 {
-		return problem.Conflict("ResourceConflictsWithOther", "address: %s/%d is a delegated prefix, and a prefix cannot be reserved for a client: "+
-			"it keeps the prefix as long as it renews the lease", x.Address, l.prefix)
+		return problem.Conflict("ResourceConflictsWithOther", "address: %s/%d is a delegated prefix, and a prefix cannot be reserved for a "+
+			"client: it keeps the prefix as long as it renews the lease", x.Address, l.prefix)
 	}
 	x.Address, x.State, x.CreationDateTime = x.Address.Unmap(), ActionPending, c.Tx.Now()
 	if x.Action == ActionEnd {

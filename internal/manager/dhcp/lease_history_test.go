@@ -60,8 +60,8 @@ func checkTrend(t *rapid.T, all []sample, now time.Time) {
 	}
 }
 
-// TestTrends checks the trend of histories with a known slope: constant, rising and falling ones, with gaps, with samples in the future, and
-// with too few samples.
+// TestTrends checks the trend of histories with a known slope: constant, rising and falling ones, with gaps, with samples in the future,
+// and with too few samples.
 func TestTrends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_800_000_000, 0)

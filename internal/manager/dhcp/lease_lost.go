@@ -19,9 +19,9 @@ func ExpireImported(ctx context.Context, a *resource.API, update store.Updater) 
 	return expireOf(ctx, a, update, 0, 0)
 }
 
-// EndLost handles the leases of servers that never return. Those of a deleted server become leases without a server, which the next server of
-// their network restores, as it does with imported ones. Those of a server without a service point end when they have expired. queue deploys
-// a network again.
+// EndLost handles the leases of servers that never return. Those of a deleted server become leases without a server, which the next server
+// of their network restores, as it does with imported ones. Those of a server without a service point end when they have expired. queue
+// deploys a network again.
 func EndLost(ctx context.Context, a *resource.API, update store.Updater,
 	queue func(tx *store.Tx, configuration, network int64) error) (released, ended int, err error) {
 	deleted, lost, err := findLost(ctx, a)

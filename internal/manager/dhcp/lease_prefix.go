@@ -14,8 +14,8 @@ import (
 // maxDelegated is the maximum length of a delegated prefix that a filter finds.
 const maxDelegated = 128
 
-// wherePrefix returns the condition for a comparison of the member prefix of a table. The columns low and high have the prefix: they differ,
-// unlike those of an address.
+// wherePrefix returns the condition for a comparison of the member prefix of a table. The columns low and high have the prefix: they
+// differ, unlike those of an address.
 func wherePrefix(table store.Source) func(n *schema.Node) (store.Expr, error) {
 	return func(n *schema.Node) (store.Expr, error) {
 		if !slices.Contains([]string{"eq", "in", "ne", "contains"}, n.Op) {

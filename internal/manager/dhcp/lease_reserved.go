@@ -42,8 +42,8 @@ func (f *leaseFollower) follow(before, after *store.Resource) error {
 	return nil
 }
 
-// markReserved makes the leases of addresses that became reserved those of reserved addresses, and others those of ranges. Usage then counts
-// each address once, before the server reports the change at the next renewal. It reports whether it changed a lease.
+// markReserved makes the leases of addresses that became reserved those of reserved addresses, and others those of ranges. Usage then
+// counts each address once, before the server reports the change at the next renewal. It reports whether it changed a lease.
 func (f *leaseFollower) markReserved() (changed bool, err error) {
 	counts := newLeaseCounts(f.tx)
 	for _, one := range f.reserved {

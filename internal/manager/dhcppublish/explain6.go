@@ -80,7 +80,7 @@ func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
 	}
 	association := binary.BigEndian.AppendUint32(nil, q.IAID)
 	association = append(association, make([]byte, 8)...)
-	kind := uint16(dhcpmsg.OptIANA6)
+	kind := dhcpmsg.OptIANA6
 	switch {
 	case q.Prefix:
 		if kind = dhcpmsg.OptIAPD6; q.Requested.IsValid() {

@@ -398,8 +398,8 @@ func (s *Service) IsSilent(tx *store.Tx, servicePoint string) (bool, error) {
 // ReadConnection returns whether a service point exists, and whether it is connected.
 func ReadConnection(tx *store.Tx, id string) (there, connected bool, err error) {
 	var n int
-	err = tx.QueryRow("SELECT coalesce(p.connected, 0) FROM service_point s LEFT JOIN presence p ON p.service_point = s.id WHERE s.id = ?", id).
-		Scan(&n)
+	err = tx.QueryRow("SELECT coalesce(p.connected, 0) FROM service_point s LEFT JOIN presence p ON p.service_point = s.id WHERE s.id = ?",
+		id).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, false, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestForecasts checks that a range has a forecast only if its leases increase or it is full, that the forecast is that of the increase, and
-// that it is at most a year.
+// TestForecasts checks that a range has a forecast only if its leases increase or it is full, that the forecast is that of the increase,
+// and that it is at most a year.
 func TestForecasts(t *testing.T) {
 	now := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {

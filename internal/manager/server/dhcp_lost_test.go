@@ -25,8 +25,9 @@ func newLostPlan(t *testing.T) lostPlan {
 	server, source := m.leaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
 	for i, end := range []time.Duration{time.Hour, -10 * time.Minute} {
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
-			Start: now.Add(-time.Hour).Unix(), Expires: now.Add(end).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
+		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
+			Start:   now.Add(-time.Hour).Unix(), Expires: now.Add(end).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}
 	return lostPlan{m, network, server, m.Want(200, "GET", "/api/v2/servers/"+server, "").Text("servicePoint")}
 }

@@ -27,13 +27,14 @@ func prefixPlan(t *testing.T) (p *dhcpPlan, prefixes string) {
 	m.ID("/api/v2/blocks/"+block+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
 	at := "/api/v2/networks/" + p.network
 	m.ID(at+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:100::100-2001:db8:100::1ff"}`)
-	prefixes = m.ID(at+"/ranges", `{"type":"IPv6DHCPRange","name":"homes","range":"2001:db8:100:8000::-2001:db8:100:83ff:ffff:ffff:ffff:ffff"}`)
+	prefixes = m.ID(at+"/ranges", `{"type":"IPv6DHCPRange","name":"homes",`+
+		`"range":"2001:db8:100:8000::-2001:db8:100:83ff:ffff:ffff:ffff:ffff"}`)
 	m.ID("/api/v2/ranges/"+prefixes+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"delegated-prefix-length","value":56}`)
 	return p, prefixes
 }
 
-// TestPrefixExplanation checks that the explanation answers for a delegated prefix as for an address: a free prefix, the wish of the client,
-// the lease that it holds, and the reason for none.
+// TestPrefixExplanation checks that the explanation answers for a delegated prefix as for an address: a free prefix, the wish of the
+// client, the lease that it holds, and the reason for none.
 func TestPrefixExplanation(t *testing.T) {
 	p, prefixes := prefixPlan(t)
 	m := p.manager
@@ -70,8 +71,8 @@ func TestPrefixExplanation(t *testing.T) {
 	begin := func(l dhcplease.Lease) { source.event(dhcplease.Begin, time.Unix(now, 0), l) }
 	begin(lease(1, 7, "2001:db8:100:8100::"))
 	is(client+"&prefix=true&iaid=7", "2001:db8:100:8100::", "56", "2001:db8:100:8000::/54")
-	if r := explain("&macAddress=02:00:00:00:00:02&prefix=true&requested=2001:db8:100:8100::/56"); r.Text("address") == "2001:db8:100:8100::" ||
-		r.Text("address") == "" {
+	r := explain("&macAddress=02:00:00:00:00:02&prefix=true&requested=2001:db8:100:8100::/56")
+	if r.Text("address") == "2001:db8:100:8100::" || r.Text("address") == "" {
 		t.Errorf("another client gets %s", r.Body)
 	}
 	for i, address := range []string{"2001:db8:100:8000::", "2001:db8:100:8200::", "2001:db8:100:8300::"} {
@@ -91,8 +92,8 @@ func TestPrefixExplanation(t *testing.T) {
 	m.Refused(400, "InvalidQueryParameterValue", "prefix", "GET", "/api/v2/dhcpExplanation?network="+v4+client+"&prefix=true", "")
 }
 
-// TestPrefixSpans checks that the lease and the spans of a delegated prefix are found by the prefix and by each address in it, that a prefix
-// of another length begins a span, and that a prefix is not reserved.
+// TestPrefixSpans checks that the lease and the spans of a delegated prefix are found by the prefix and by each address in it, that a
+// prefix of another length begins a span, and that a prefix is not reserved.
 func TestPrefixSpans(t *testing.T) {
 	p, _ := prefixPlan(t)
 	m := p.manager

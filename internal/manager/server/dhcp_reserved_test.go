@@ -9,8 +9,8 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// TestReservationOfLease checks that a leased address that becomes DHCP_RESERVED without a client is reserved for the client of its lease, and
-// that a reservation is refused without one, or by an identifier that the address does not have.
+// TestReservationOfLease checks that a leased address that becomes DHCP_RESERVED without a client is reserved for the client of its
+// lease, and that a reservation is refused without one, or by an identifier that the address does not have.
 func TestReservationOfLease(t *testing.T) {
 	p, _ := prefixPlan(t)
 	m := p.manager
@@ -44,7 +44,8 @@ func TestReservationOfLease(t *testing.T) {
 	}
 	m.Refused(400, "InvalidResourceFieldValue", "no lease to take the client from", "POST", four,
 		`{"type":"IPv4Address","address":"10.0.0.77","state":"DHCP_RESERVED"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "no lease to take the client from", "POST", four, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "no lease to take the client from", "POST", four,
+		`{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
 	m.Want(200, "PATCH", "/api/v2/addresses/"+static, `{"state":"STATIC","macAddress":null}`, apitest.MergePatch)
 	m.Refused(400, "InvalidResourceFieldValue", "macAddress", "PATCH", "/api/v2/addresses/"+static,
 		`{"state":"DHCP_RESERVED","macAddress":null}`, apitest.MergePatch)
