@@ -14,9 +14,13 @@ GOTOOL = go tool -modfile=tools/go.mod
 # The packages with the longest tests begin first. Most of them wait, so more packages than processors are tested at a time. Vet is a part of lint.
 LONGEST = ./internal/manager/server ./test ./console ./internal/servicepoint/application/dhcp ./internal/servicepoint/application/nameserver ./internal/engine/store
 
-quick: ## for every edit: build, vet, tests without PostgreSQL, other name servers, stories and the console
+# The tests that compare what is served with what is published.
+CONTRACT = '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)'
+
+quick: ## for every edit: build, vet, tests beside the code and the published contract; without PostgreSQL, stories and the console
 	go build ./... && go vet ./...
-	go test -short -p 3 -vet=off -timeout 5m $(filter ./internal/%,$(LONGEST)) $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench)
+	go test -short -p 3 -vet=off -timeout 5m $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench -e /manager/server$$)
+	go test -short -vet=off -timeout 5m ./internal/manager/server -run $(CONTRACT)
 
 test: ## all tests; those with one client on SQLite alone
 	@go build -o bin/slowest ./test/slowest && go test -p 3 -vet=off -timeout 20m -json $(LONGEST) ./... | bin/slowest
@@ -29,6 +33,7 @@ test-long: ## tests that need size or time: large imports and deletes, long rand
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/nameserver -run 'AsNamed|AnswersEqual|OddMessages'
 	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad'
+	PORTOLAN_TEST_LONG=yes go test -v -timeout 40m ./internal/servicepoint/application/dhcp -run 'KeaRatio' # prints figures
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/wire/dhcppair
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/server -run 'ZoneFile'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesMatchBIND'
@@ -41,7 +46,7 @@ bin/conform/made: test/conform/requirements.txt
 	touch $@
 
 contract: ## compare what is served with what is published: operations, types, fields, enums, what is required; part of make test, too
-	@go test ./internal/manager/server -count=1 -v -run '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)' | grep -v '^=== '
+	@go test ./internal/manager/server -count=1 -v -run $(CONTRACT) | grep -v '^=== '
 
 conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)
@@ -121,7 +126,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/*_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
-words: ## count phrases that slow a reader, and fail where a folder has more than 30 in 1,000 sentences (docs/style.md)
+words: ## count phrases that slow a reader in each folder and package; more than 30 in 1,000 sentences is an error (docs/style.md)
 	@if command -v python3 >/dev/null; then python3 tools/words/words.py --limit 30; else echo "python3 is not on the PATH: the words are not counted"; [ -z "$$CI" ]; fi
 
 vuln: ## known vulnerabilities; asks a database on the Internet

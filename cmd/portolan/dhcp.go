@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,16 +30,28 @@ type dhcpCommand struct {
 
 // lease is a lease, or a span.
 type lease struct {
-	Address, State, MACAddress, ClientIdentifier, HostName, CircuitID string
-	LeaseExpirationDateTime, StartDateTime, EndDateTime, EndReason    string
-	Network                                                           struct{ ID int64 }
-	Server                                                            struct{ Name string }
+	Address, Prefix, State, MACAddress, ClientIdentifier, HostName, CircuitID string
+	LeaseExpirationDateTime, StartDateTime, EndDateTime, EndReason            string
+	Network                                                                   struct{ ID int64 }
+	Server                                                                    struct{ Name string }
+	ServerConnectionStatus                                                    string
+}
+
+// shown returns the address, or the delegated prefix.
+func (l lease) shown() string { return cmp.Or(l.Prefix, l.Address) }
+
+// showServer returns the name of the server, with its connection if it is not connected.
+func (l lease) showServer() string {
+	if l.ServerConnectionStatus == "NOT_CONNECTED" {
+		return l.Server.Name + " (not connected)"
+	}
+	return l.Server.Name
 }
 
 type dhcpLeasesCommand struct {
 	managerFlags
 	Limit int64  `help:"The maximum number of leases." default:"100"`
-	Of    string `arg:"" optional:"" help:"A network such as networks/10.1.0.0/24, an address, a hardware address or a host name. Default: all leases."`
+	Of    string `arg:"" optional:"" help:"A network such as networks/10.1.0.0/24, an address, a delegated prefix, a hardware address or a host name. Default: all leases."`
 }
 
 // Run lists leases.
@@ -52,8 +65,9 @@ func (c *dhcpLeasesCommand) Run(s *session) error {
 		return err
 	}
 	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "asc(address)", Limit: c.Limit},
-		"ADDRESS\tSTATE\tMAC ADDRESS\tHOST NAME\tEXPIRES\tSERVER", func(l lease) string {
-			return strings.Join([]string{l.Address, l.State, l.MACAddress, l.HostName, l.LeaseExpirationDateTime, l.Server.Name}, "\t")
+		"no leases; servers report a new lease within a second", "ADDRESS\tSTATE\tMAC ADDRESS\tHOST NAME\tEXPIRES\tSERVER",
+		func(l lease) string {
+			return strings.Join([]string{l.shown(), l.State, l.MACAddress, l.HostName, l.LeaseExpirationDateTime, l.showServer()}, "\t")
 		})
 }
 
@@ -61,7 +75,7 @@ type dhcpHistoryCommand struct {
 	managerFlags
 	Limit int64  `help:"The maximum number of entries." default:"100"`
 	At    string `help:"Only the clients that had an address at this time (RFC 3339)."`
-	Of    string `arg:"" help:"A network such as networks/10.1.0.0/24, an address, a hardware address or a host name."`
+	Of    string `arg:"" help:"A network such as networks/10.1.0.0/24, an address, a delegated prefix, a hardware address or a host name."`
 }
 
 // Run lists the clients that had addresses.
@@ -87,16 +101,19 @@ func (c *dhcpHistoryCommand) Run(s *session) error {
 		filter += during
 	}
 	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "desc(startDateTime)", Limit: c.Limit},
-		"ADDRESS\tFROM\tTO\tEND\tMAC ADDRESS\tHOST NAME\tPORT", func(l lease) string {
-			return strings.Join([]string{l.Address, l.StartDateTime, l.EndDateTime, l.EndReason, l.MACAddress, l.HostName, l.CircuitID}, "\t")
+		"no leases", "ADDRESS\tFROM\tTO\tEND\tMAC ADDRESS\tHOST NAME\tPORT", func(l lease) string {
+			return strings.Join([]string{l.shown(), l.StartDateTime, l.EndDateTime, l.EndReason, l.MACAddress, l.HostName, l.CircuitID}, "\t")
 		})
 }
 
 // leasesOf returns the collection and the filter for the leases that a text names.
 func leasesOf(s *session, cl *client.Client, collection, text string) (at, filter string, err error) {
 	quoted := "'" + strings.ReplaceAll(text, "'", `\'`) + "'"
-	if _, err := netip.ParseAddr(text); err == nil {
-		return collection, "address:" + quoted, nil
+	if a, err := netip.ParseAddr(text); err == nil {
+		if a.Is4() {
+			return collection, "address:" + quoted, nil
+		}
+		return collection, "(address:" + quoted + " or prefix:contains(" + quoted + "))", nil // the client of the prefix has the address
 	}
 	if _, err := net.ParseMAC(text); err == nil {
 		return collection, "macAddress:" + quoted, nil
@@ -104,11 +121,23 @@ func leasesOf(s *session, cl *client.Client, collection, text string) (at, filte
 	switch {
 	case text == "":
 		return collection, "", nil
+	case isPrefix6(text):
+		ids, err := cl.IDs(s.ctx, "networks", "range:"+quoted, 1)
+		if err != nil || len(ids) == 0 {
+			return collection, "prefix:contains(" + quoted + ")", err
+		}
+		return fmt.Sprintf("networks/%d/%s", ids[0], collection), "", nil
 	case strings.Contains(text, "/"):
 		id, err := networkID(s, cl, text)
 		return fmt.Sprintf("networks/%d/%s", id, collection), "", err
 	}
 	return collection, "hostName:" + quoted, nil
+}
+
+// isPrefix6 reports whether a text is an IPv6 prefix: a network, or a delegated prefix.
+func isPrefix6(text string) bool {
+	p, err := netip.ParsePrefix(text)
+	return err == nil && p.Addr().Is6()
 }
 
 // networkID returns the id of a network that a path names by its id or its range.
@@ -130,12 +159,13 @@ func networkID(s *session, cl *client.Client, path string) (int64, error) {
 }
 
 // listLeases prints leases as a table.
-func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q client.Query, head string, row func(lease) string) error {
+func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q client.Query, none, head string,
+	row func(lease) string) error {
 	page, err := cl.List(s.ctx, collection, q)
 	if err != nil {
 		return err
 	}
-	return printRows(s, asJSON, page, "no leases", head, func(text json.RawMessage) (string, error) {
+	return printRows(s, asJSON, page, none, head, func(text json.RawMessage) (string, error) {
 		var l lease
 		err := json.Unmarshal(text, &l)
 		return row(l), err
@@ -150,6 +180,8 @@ type dhcpExplainCommand struct {
 	CircuitID        string `help:"The circuit id of the relay agent." name:"circuit-id"`
 	RemoteID         string `help:"The remote id of the relay agent." name:"remote-id"`
 	VendorClass      string `help:"The vendor class of the client."`
+	Prefix           bool   `help:"Ask for a delegated prefix of DHCPv6 instead of an address."`
+	Requested        string `help:"The address that the client requests. With --prefix a prefix, such as ::/56 for any prefix of a length."`
 	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24."`
 	MACAddress       string `arg:"" optional:"" name:"mac-address" help:"The hardware address of the client. DHCPv6: the DUID follows from it."`
 }
@@ -167,13 +199,16 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	query := url.Values{"network": {strconv.FormatInt(id, 10)}}
 	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier,
 		"circuitId": c.CircuitID, "remoteId": c.RemoteID,
-		"vendorClassIdentifier": c.VendorClass} {
+		"vendorClassIdentifier": c.VendorClass, "requested": c.Requested} {
 		if text != "" {
 			query.Set(name, text)
 		}
 	}
 	if c.Planned {
 		query.Set("planned", "true")
+	}
+	if c.Prefix {
+		query.Set("prefix", "true")
 	}
 	var answer json.RawMessage
 	if err := cl.Get(s.ctx, "dhcpExplanation?"+query.Encode(), &answer); err != nil {
@@ -191,6 +226,7 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 		Reply, Reason, Address string
 		Range, Reservation     int64
 		LeaseTime              int64
+		PrefixLength           int
 		Classes                []string
 		Options                []struct {
 			Code        int
@@ -209,8 +245,15 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	case e.Reply == "":
 		fmt.Fprintf(s.stdout, "server %s does not answer: %s\n", e.Server.Name, e.Reason)
 	case e.Address == "":
-		fmt.Fprintf(s.stdout, "server %s offers no address: %s\n", e.Server.Name, e.Reason)
+		kind := "address"
+		if c.Prefix {
+			kind = "prefix"
+		}
+		fmt.Fprintf(s.stdout, "server %s offers no %s: %s\n", e.Server.Name, kind, e.Reason)
 	default:
+		if e.PrefixLength > 0 {
+			e.Address += "/" + strconv.Itoa(e.PrefixLength)
+		}
 		fmt.Fprintf(s.stdout, "server %s offers %s for %d s\n", e.Server.Name, e.Address, e.LeaseTime)
 	}
 	if len(e.Classes) > 0 {
@@ -234,7 +277,7 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 
 type dhcpReleaseCommand struct {
 	managerFlags
-	Address string `arg:"" help:"The address."`
+	Address string `arg:"" help:"The address, or the delegated prefix."`
 }
 
 // Run ends the lease of an address.
@@ -264,6 +307,9 @@ func (f *managerFlags) act(s *session, address string, action func(lease) string
 		return err
 	}
 	a, err := netip.ParseAddr(address)
+	if p, wrong := netip.ParsePrefix(address); wrong == nil && p.Addr().Is6() && p == p.Masked() { // the lease of a prefix has its first address
+		a, err = p.Addr(), nil
+	}
 	if err != nil {
 		return usageError{fmt.Errorf("%q is not an address", address)}
 	}

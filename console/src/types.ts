@@ -443,6 +443,7 @@ export type DHCPv4Lease = {
   parameterRequestList: any[] | null
   remoteId: string | null
   server: Ref | null
+  serverConnectionStatus: "CONNECTED" | "NOT_CONNECTED" | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
   vendorClassIdentifier: string | null
@@ -549,9 +550,11 @@ export type DHCPv6Lease = {
   leaseExpirationDateTime: string | null
   macAddress: string | null
   network: Ref | null
+  prefix: string | null
   prefixLength: number | null
   remoteId: string | null
   server: Ref | null
+  serverConnectionStatus: "CONNECTED" | "NOT_CONNECTED" | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
 }
@@ -871,6 +874,7 @@ export type DhcpExplanation = {
   network: any
   options: any[]
   planned: boolean
+  prefixLength: any
   range: any
   reason: any
   reply: any
@@ -2096,6 +2100,7 @@ export type LeaseSpan = {
   hostName: string | null
   macAddress: string | null
   network: Ref | null
+  prefix: string | null
   remoteId: string | null
   server: Ref | null
   startDateTime: string | null

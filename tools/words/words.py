@@ -3,7 +3,8 @@
 
 usage: words.py [--worst N] [--limit N] [PATH...]     (default: the current tree)
 
-Prints the number of hits and the rate per 1,000 sentences, for each rule and, with --limit, for each folder. --worst prints the N
+Prints the number of hits and the rate per 1,000 sentences, for each rule. With --limit it also prints them for each top-level folder
+and each package. --worst prints the N
 places with most hits. --limit fails if a folder has a higher rate and more than one hit. Tests are counted as other files. A rule is a
 hint, not a verdict: a sentence that reads well may stay (docs/style.md).
 """
@@ -110,12 +111,13 @@ def main():
     print("%7.1f per 1,000  %6d  all" % (1000 * sum(hits.values()) / max(sentences, 1), sum(hits.values())))
     failed = False
     if a.limit:
-        for folder in sorted(folder_sentences):
+        print("top-level folders and packages, at most %g per 1,000:" % a.limit)
+        for folder in sorted(folder_sentences, key=lambda x: (os.sep in x, x)):
             rate = 1000 * folder_hits[folder] / folder_sentences[folder]
             over = rate > a.limit and folder_hits[folder] > 1
             failed |= over
-            if over:
-                print("%7.1f per 1,000  %6d  %s: more than %g" % (rate, folder_hits[folder], folder, a.limit))
+            print("%7.1f per 1,000  %6d of %6d  %s%s" % (rate, folder_hits[folder], folder_sentences[folder], folder,
+                                                         ": more than %g" % a.limit if over else ""))
     places.sort(key=lambda x: -x[0])
     for k, p, l, s in places[: a.worst]:
         print("%d %s:%d %s" % (k, p, l, s))

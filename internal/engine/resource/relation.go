@@ -411,8 +411,11 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	byName, by := false, map[string]string{}
 	for _, t := range a.AllTypes() {
 		for _, f := range t.Fields {
+			if !slices.Contains(f.Back, p.Name) {
+				continue
+			}
 			named := slices.ContainsFunc(c.Types, func(to *schema.Type) bool { return slices.Contains(f.Refs, to.Name) })
-			if !slices.Contains(f.Back, p.Name) || !named && (len(f.Refs) > 0 || byName) {
+			if !named && (len(f.Refs) > 0 || byName) {
 				continue
 			}
 			if named && !byName { // a field that refers only to these types takes precedence over one that refers to any type

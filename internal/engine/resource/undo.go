@@ -89,7 +89,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 			removed[u.resource] = u.after
 		}
 	}
-	if err := c.releaseRequests(slices.Sorted(maps.Keys(removed))); err != nil {
+	if err := c.releaseReports(slices.Sorted(maps.Keys(removed))); err != nil {
 		return err
 	}
 	if err := c.checkRemoved(removed); err != nil {
@@ -206,19 +206,21 @@ func sortRefs(refs []store.Ref) []store.Ref {
 	})
 }
 
-// releaseRequests removes references to resources that do not exist any more from requests for approval, such as the request that created
-// them. The requests themselves stay.
-func (c *Change) releaseRequests(removed []int64) error {
-	for _, requests := range c.API.collections {
-		if requests.Guard != Asking {
+// releaseReports removes references to resources that do not exist any more from requests for approval, and from resources of unlogged
+// collections, which report on the network and are not part of it: the request or the action that created them, for example. Those
+// resources stay.
+func (c *Change) releaseReports(removed []int64) error {
+	for _, reports := range c.API.collections {
+		if reports.Guard != Asking && (!reports.Unlogged || reports.From != store.Resources) {
 			continue
 		}
 		for part := range slices.Chunk(removed, releaseAtOnce) {
 			var about []store.Ref // by the number of the request
-			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(requests.Name),
+			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(reports.Name),
 				store.LinksTo{Targets: part}}}, func(row *store.Resource) error {
+				t := c.API.types[row.Type]
 				for _, ref := range row.Refs {
-					if slices.Contains(part, ref.Target) {
+					if f := t.ByName[ref.Field]; slices.Contains(part, ref.Target) && (f == nil || f.OnDelete != "refuse") {
 						about = append(about, store.Ref{Field: ref.Field, Target: row.ID})
 					}
 				}
@@ -227,11 +229,11 @@ func (c *Change) releaseRequests(removed []int64) error {
 				return err
 			}
 			for _, one := range about {
-				request, err := c.Tx.Get(one.Target)
+				report, err := c.Tx.Get(one.Target)
 				if err != nil {
 					return err
 				}
-				if err := c.Unlink(request, one.Field, request.Ref(one.Field)); err != nil {
+				if err := c.Unlink(report, one.Field, report.Ref(one.Field)); err != nil {
 					return err
 				}
 			}
@@ -240,7 +242,7 @@ func (c *Change) releaseRequests(removed []int64) error {
 	return nil
 }
 
-// releaseAtOnce is the number of resources in one query for such requests.
+// releaseAtOnce is the number of resources in one query for such references.
 const releaseAtOnce = 500
 
 // checkRemoved checks that no resource needs one that does not exist any more.

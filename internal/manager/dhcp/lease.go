@@ -29,10 +29,11 @@ func registerLeases(r *resource.Registry) {
 	r.Extension(newLeaseExtension())
 	r.Collection(resource.Collection{Name: "leases", From: leaseRows, Guard: resource.Along, Hidden: true, Complete: completeLeases,
 		Numerous: true, Fleeting: true,
-		Conditions: map[string]func(*schema.Node) (store.Expr, error){"leaseExpirationDateTime": whereExpires}}, &DHCPv4Lease{}, &DHCPv6Lease{})
+		Conditions: map[string]func(*schema.Node) (store.Expr, error){"leaseExpirationDateTime": whereExpires,
+			"prefix": wherePrefix(leaseRows)}}, &DHCPv4Lease{}, &DHCPv6Lease{})
 	r.Collection(resource.Collection{Name: "leaseSpans", From: spanRows, Guard: resource.Along, Hidden: true, Numerous: true,
-		Unpublished: true},
-		&LeaseSpan{})
+		Unpublished: true, Complete: completeSpans,
+		Conditions: map[string]func(*schema.Node) (store.Expr, error){"prefix": wherePrefix(spanRows)}}, &LeaseSpan{})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leases", Where: ofAddress})
 	r.Computed(resource.ComputedSub{Below: "addresses", Name: "leaseSpans", Items: []string{"leaseSpans"}, Where: ofAddress})
 	for _, above := range []string{"blocks", "networks", "ranges"} {
@@ -50,6 +51,9 @@ type Lease struct {
 	Network schema.Ref `api:"network,readOnly" column:"parent" ref:"IPv4Network|IPv6Network"`
 	// Server is the server that assigned the address.
 	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
+	// ServerConnectionStatus is the connection of the server's service point: a server that is not connected has not reported renewals and
+	// ends since; null for a lease without a server.
+	ServerConnectionStatus string `api:"serverConnectionStatus,computed" enum:"CONNECTED|NOT_CONNECTED"`
 	// Address is the address that was leased.
 	Address netip.Addr `api:"address,readOnly,span"`
 	// State is the state of the lease.
@@ -97,6 +101,8 @@ type DHCPv6Lease struct {
 	Lease
 	// PrefixLength is the length of a delegated prefix; null for an address.
 	PrefixLength *int64 `api:"prefixLength,readOnly"`
+	// Prefix is the delegated prefix; null for an address. The filter contains finds the prefix that contains an address or prefix.
+	Prefix string `api:"prefix,readOnly,computed"`
 	// IdentityAssociationIdentifier is the IAID (RFC 8415).
 	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly,index"`
 	// InterfaceID is the interface id of the relay agent (RFC 8415).
@@ -114,6 +120,8 @@ type LeaseSpan struct {
 	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// Address is the address, or the first address of a delegated prefix.
 	Address netip.Addr `api:"address,readOnly,span"`
+	// Prefix is the delegated prefix; null for an address. The filter contains finds the prefix that contains an address or prefix.
+	Prefix string `api:"prefix,readOnly,computed"`
 	// StartDateTime is when the client received the address.
 	StartDateTime time.Time `api:"startDateTime,readOnly,index"`
 	// EndDateTime is when the client lost the address; null while it has the address.

@@ -2,7 +2,6 @@ package dhcp
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -78,6 +77,10 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 	case x.Action == ActionClear && l.state != stateAbandoned:
 		return problem.Conflict("ResourceConflictsWithOther", "address: %s is %s and not abandoned", x.Address, l.state)
 	}
+	if x.Action == actionReserve && l.prefix > 0 {
+		return problem.Conflict("ResourceConflictsWithOther", "address: %s/%d is a delegated prefix, and a prefix cannot be reserved for a client: "+
+			"it keeps the prefix as long as it renews the lease", x.Address, l.prefix)
+	}
 	x.Address, x.State, x.CreationDateTime = x.Address.Unmap(), ActionPending, c.Tx.Now()
 	if x.Action == ActionEnd {
 		x.LeaseDateTime = l.start
@@ -86,29 +89,22 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if x.Action != actionReserve {
-		return nil
+		return x.perform(c, w, l)
 	}
 	x.State = actionDone
 	if x.Reservation.ID, err = reserve(c, network, x.Address, l); err != nil {
 		return err
 	}
-	return w.markReserved(x.Address, l)
+	return nil
 }
 
-// markReserved makes a lease that of a reserved address, so that usage does not count the address twice until the server reports it.
-func (w *leaseWriter) markReserved(a netip.Addr, l storedLease) error {
-	if l.state != stateAllocated {
-		return nil
+// perform ends a lease whose server never returns, and that no other server could end. Otherwise a server performs the action.
+func (x *LeaseAction) perform(c *resource.Change, w *leaseWriter, l storedLease) error {
+	if exist, err := w.performers(l); err != nil || exist {
+		return err
 	}
-	var body store.Object
-	if err := body.Read([]byte(l.body)); err != nil {
-		return fmt.Errorf("lease %d: %w", l.id, err)
-	}
-	body.Set("state", schema.AppendString(nil, stateLeased))
-	key := store.AddrKey(a)
-	return errors.Join(w.counts.add(l.server, l.parent, key, stateAllocated, -1), w.counts.add(l.server, l.parent, key, stateLeased, 1),
-		w.counts.write(), w.tx.Write("UPDATE dhcp_lease SET state = ?, body = ?, version = version + 1 WHERE id = ?", stateLeased,
-			string(body.Text()), l.id))
+	x.State, w.server = actionDone, l.server
+	return errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, c.Tx.Now(), "ENDED"), w.pages.write(), w.counts.write())
 }
 
 // reserve reserves an address for the client of its lease, and returns the id of the reservation.
@@ -124,7 +120,10 @@ func reserve(c *resource.Change, network *store.Resource, a netip.Addr, l stored
 		case *ipam.IPv4Address:
 			x.State, x.MACAddress, x.ClientIdentifier = "DHCP_RESERVED", mac, identifier
 		case *ipam.IPv6Address:
-			x.State, x.MACAddress, x.ClientIdentifier = "DHCP_RESERVED", mac, identifier
+			x.State, x.MACAddress, x.ClientIdentifier, x.ReservedUsing = "DHCP_RESERVED", mac, identifier, "CLIENT_DUID"
+			if identifier.By == "" {
+				x.ReservedUsing = "MAC_ADDRESS"
+			}
 		}
 	}
 	had, err := ipam.AddressAt(c.Tx, network.ID, a)
@@ -132,7 +131,7 @@ func reserve(c *resource.Change, network *store.Resource, a netip.Addr, l stored
 	case err == nil && l.state == stateLeased:
 		return 0, problem.Conflict("ResourceAlreadyExists", "address: %s is already reserved (%s %d)", a, had.Type, had.ID)
 	case err == nil:
-		_, err := c.Following("state", "macAddress", "clientIdentifier").Change(had, set)
+		_, err := c.Following("state", "macAddress", "clientIdentifier", "reservedUsing").Change(had, set)
 		return had.ID, err
 	case !store.IsNotFound(err):
 		return 0, err
@@ -151,7 +150,7 @@ func reserve(c *resource.Change, network *store.Resource, a netip.Addr, l stored
 	case *ipam.IPv6Address:
 		x.Address = a
 	}
-	row, err := c.Following("address", "state", "macAddress", "clientIdentifier").Create(t, o)
+	row, err := c.Following("address", "state", "macAddress", "clientIdentifier", "reservedUsing").Create(t, o)
 	if err != nil {
 		return 0, err
 	}

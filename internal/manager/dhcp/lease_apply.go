@@ -48,7 +48,7 @@ type storedLease struct {
 	there                             bool
 	state, mac, clientID              string
 	iaid                              uint32
-	prefix                            bool
+	prefix                            int
 	start                             time.Time
 	body                              string
 }
@@ -133,8 +133,9 @@ func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
 	if iaid, wrong := strconv.ParseUint(textOf(&body, "identityAssociationIdentifier"), 10, 32); wrong == nil {
 		l.iaid = uint32(iaid)
 	}
-	length := body.Get("prefixLength")
-	l.prefix = len(length) > 0 && string(length) != "null"
+	if n, wrong := strconv.Atoi(string(body.Get("prefixLength"))); wrong == nil {
+		l.prefix = n
+	}
 	if start := textOf(&body, "leaseDateTime"); start != "" {
 		l.start, err = time.Parse(time.RFC3339, start)
 	}
@@ -164,7 +165,7 @@ func (w *leaseWriter) change(c leaseChange) error {
 	if err != nil {
 		return err
 	}
-	same := l.there && l.mac == c.mac && l.clientID == c.clientID
+	same := l.there && l.mac == c.mac && l.clientID == c.clientID && (l.prefix == c.prefix || !c.lasts())
 	if isLatest, err := w.isLatest(l, c, same); err != nil || !isLatest {
 		if err == nil {
 			err = w.complete(l, c, same)
@@ -351,11 +352,17 @@ func (w *leaseWriter) refs() string {
 // completeLeases adds the ends of leases to rows.
 func completeLeases(tx *store.Tx, rows []*store.Resource) error {
 	all := map[int64]*pages{}
+	points := connections{tx: tx}
 	var body store.Object
 	for _, r := range rows {
 		if err := body.Read(r.Body); err != nil {
 			return err
 		}
+		connection, err := points.show(serverOf(r))
+		if err != nil {
+			return err
+		}
+		body.Set("serverConnectionStatus", connection)
 		a, err := netip.ParseAddr(textOf(&body, "address"))
 		if err != nil {
 			return fmt.Errorf("lease %d: %w", r.ID, err)
@@ -372,6 +379,13 @@ func completeLeases(tx *store.Tx, rows []*store.Resource) error {
 			value = schema.AppendString(nil, schema.FormatTime(end))
 		}
 		body.Set("leaseExpirationDateTime", value)
+		if length := body.Get("prefixLength"); r.Type == "DHCPv6Lease" {
+			value = []byte("null")
+			if bits, wrong := strconv.Atoi(string(length)); wrong == nil {
+				value = schema.AppendString(nil, netip.PrefixFrom(a, bits).String())
+			}
+			body.Set("prefix", value)
+		}
 		r.Body = body.Text()
 	}
 	return nil

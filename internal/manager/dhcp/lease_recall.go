@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"portolan/internal/base/space"
@@ -75,9 +74,7 @@ func (l storedLease) order(a netip.Addr, end time.Time) (o dhcpdata.Order, err e
 	if x.ClientID = id; a.Is6() {
 		x.ClientID, x.DUID, x.IAID = nil, id, l.iaid
 	}
-	if length, wrong := strconv.Atoi(string(body.Get("prefixLength"))); wrong == nil {
-		x.PrefixLength = length
-	}
+	x.PrefixLength = l.prefix
 	x.HostName = cutText(textOf(&body, "hostName"))
 	for _, one := range []struct {
 		field string

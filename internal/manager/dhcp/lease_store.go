@@ -20,7 +20,12 @@ var leaseMigrations embed.FS
 const extensionName = "leases"
 
 // Leases reads the leases of the extension, for packages that do not import this one.
-type Leases struct{}
+type Leases struct {
+	// Connection returns whether a service point exists, and is connected. Servers returns the servers that a network is deployed to. The
+	// manager sets both; without them, all servers count as connected.
+	Connection func(tx *store.Tx, servicePoint string) (there, connected bool, err error)
+	Servers    func(tx *store.Tx, network int64) ([]int64, error)
+}
 
 // newLeaseExtension returns the extension that stores leases. They are not resources: they have no history and no change feed.
 func newLeaseExtension() *store.Extension {
@@ -46,6 +51,8 @@ type leaseFollower struct {
 	// servers are deleted. ranges are the DHCP ranges that are created, changed or deleted.
 	networks                        []store.Resource
 	configurations, servers, ranges []int64
+	// reserved are the addresses that become reserved, or are not reserved any more.
+	reserved []reservedAddress
 }
 
 // Changed records changed networks and ranges, and deleted configurations and servers.
@@ -69,6 +76,8 @@ func (f *leaseFollower) Changed(before, after *store.Resource) error {
 		if gone {
 			f.configurations = append(f.configurations, r.ID)
 		}
+	case "addresses":
+		return f.follow(before, after)
 	case "servers":
 		if gone {
 			f.servers = append(f.servers, r.ID)
@@ -97,7 +106,11 @@ func (f *leaseFollower) BeforeCommit() error {
 			return fmt.Errorf("move the leases of network %d: %w", network.ID, err)
 		}
 	}
-	if some {
+	marked, err := f.markReserved()
+	if err != nil {
+		return err
+	}
+	if some = some || marked; some {
 		if err := ipam.WriteLeases(f.tx); err != nil {
 			return err
 		}

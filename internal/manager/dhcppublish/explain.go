@@ -27,6 +27,10 @@ type Question struct {
 	CircuitID, RemoteID, VendorClass string
 	// Requested is the address that the client requests; it may be invalid.
 	Requested netip.Addr
+	// Prefix asks for a delegated prefix instead of an address. RequestedLength is the length of the prefix that the client requests, and
+	// Requested its first address; 0 if it requests none.
+	Prefix          bool
+	RequestedLength int
 	// Planned asks about the current settings, not about the deployed ones.
 	Planned bool
 }
@@ -41,10 +45,12 @@ type Explanation struct {
 	// Reply is OFFER, in DHCPv6 ADVERTISE, or null if the client gets no answer. Reason is the reason for no answer, or for no address.
 	Reply  *string `json:"reply"`
 	Reason *string `json:"reason"`
-	// Address is the offered address; null if there is none. Range and Reservation are the ids of the objects that it comes from.
-	Address     *string `json:"address"`
-	Range       *int64  `json:"range"`
-	Reservation *int64  `json:"reservation"`
+	// Address is the offered address; null if there is none. Range and Reservation are the ids of the objects that it comes from. Of a
+	// delegated prefix, Address is the first address, and PrefixLength the length; PrefixLength is null for an address.
+	Address      *string `json:"address"`
+	PrefixLength *int64  `json:"prefixLength"`
+	Range        *int64  `json:"range"`
+	Reservation  *int64  `json:"reservation"`
 	// LeaseTime is in seconds.
 	LeaseTime *int64 `json:"leaseTime"`
 	// Classes are the classes of the client.
@@ -103,6 +109,9 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 		}
 	}
 	v6 := network.Type == "IPv6Network"
+	if q.Prefix && !v6 {
+		return e, problem.Query("prefix", "network %d is an %s: only DHCPv6 delegates prefixes", network.ID, network.Type)
+	}
 	if q.Requested.IsValid() && q.Requested.Is6() != v6 {
 		return e, problem.Query("requested", "%s is not an %s address", q.Requested, family(v6))
 	}
@@ -191,13 +200,8 @@ func (e *Explanation) addSteps(steps []dhcpdata.Step) {
 
 // unitsFor returns the server of a network and its content: the deployed one, or with planned the one of the current settings.
 func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bool) (*store.Resource, dhcpdata.Units, error) {
-	var servers []int64
-	if err := tx.Each(func(scan func(...any) error) error {
-		var id int64
-		err := scan(&id)
-		servers = append(servers, id)
-		return err
-	}, "SELECT server FROM dhcp_unit WHERE unit = ? ORDER BY server", dhcpdata.NetworkUnit(network.ID)); err != nil {
+	servers, err := ServersOf(tx, network.ID)
+	if err != nil {
 		return nil, nil, err
 	}
 	if !planned {

@@ -36,6 +36,10 @@ func (q Question) decide6(network *store.Resource) (answerer, error) {
 		for _, one := range d.Changes {
 			if one.Action != dhcpdata.ActRelease {
 				e.addAddress(one.Address, one.Valid, one.Pool, one.Reservation)
+				if one.PrefixLength > 0 {
+					length := int64(one.PrefixLength)
+					e.PrefixLength = &length
+				}
 			}
 		}
 		for _, o := range d.Options {
@@ -46,7 +50,7 @@ func (q Question) decide6(network *store.Resource) (answerer, error) {
 	}, err
 }
 
-// facts6 returns the message of the question: a SOLICIT for an address, through a relay in the network.
+// facts6 returns the message of the question: a SOLICIT for an address or a prefix, through a relay in the network.
 func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
 	relay := dhcpmsg.Relay6{Link: store.KeyAddr(network.Low).Next()}
 	if relay.Link.Compare(store.KeyAddr(network.High)) > 0 {
@@ -76,7 +80,14 @@ func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
 	}
 	association := binary.BigEndian.AppendUint32(nil, q.IAID)
 	association = append(association, make([]byte, 8)...)
-	if q.Requested.IsValid() {
+	kind := uint16(dhcpmsg.OptIANA6)
+	switch {
+	case q.Prefix:
+		if kind = dhcpmsg.OptIAPD6; q.Requested.IsValid() {
+			wish := append(make([]byte, 8), byte(q.RequestedLength))
+			association = dhcpmsg.AppendOption6(association, dhcpmsg.OptIAPrefix6, append(wish, q.Requested.AsSlice()...))
+		}
+	case q.Requested.IsValid():
 		association = dhcpmsg.AppendOption6(association, dhcpmsg.OptIAAddress6, append(q.Requested.AsSlice(), make([]byte, 8)...))
 	}
 	var codes []byte
@@ -86,7 +97,7 @@ func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
 		}
 	}
 	m := &dhcpmsg.Message6{Type: dhcpmsg.Solicit6, Relays: []dhcpmsg.Relay6{relay}, Options: dhcpmsg.Options6{
-		{Code: dhcpmsg.OptClientID6, Data: duid}, {Code: dhcpmsg.OptIANA6, Data: association}, {Code: dhcpmsg.OptRequest6, Data: codes}}}
+		{Code: dhcpmsg.OptClientID6, Data: duid}, {Code: kind, Data: association}, {Code: dhcpmsg.OptRequest6, Data: codes}}}
 	return &dhcpdata.Facts6{Message: m, Explain: true}, nil
 }
 

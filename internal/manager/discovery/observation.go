@@ -274,7 +274,8 @@ type addressMembers struct {
 
 // Complete adds the values of observations to the bodies of addresses: when an address was seen last, and where.
 func (*Observations) Complete(tx *store.Tx, rows []*store.Resource) error {
-	if some, err := tx.Exists(store.Query{From: observationRows}); err != nil || !some {
+	var some bool
+	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM observation)").Scan(&some); err != nil || !some {
 		return err
 	}
 	type place struct {

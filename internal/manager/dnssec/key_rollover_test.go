@@ -171,7 +171,11 @@ func (s *simulated) regenerate(kind keyKind) {
 func TestRollovers(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // a test
 	days := func(n int) string { return fmt.Sprintf("P%dD", n) }
-	for round := range 15 {
+	rounds := 15
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		kinds := func() (validity, overlap, method, signing string) {
 			v := 4 + random.IntN(60)
 			validity, overlap, method = days(v), days(1+random.IntN(v-2)), "DOUBLE_SIGNING"

@@ -38,6 +38,9 @@ func wave(at time.Time) float64 {
 // today have steps of a minute, and older ones are deleted. A query across the levels has neither gaps nor double steps.
 func TestFallingResolution(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("15 months of samples take 16 s of CPU")
+	}
 	ctx, c := t.Context(), &clock{begin}
 	dir := t.TempDir()
 	l := open(t, dir, c)

@@ -44,6 +44,8 @@ var leaseTables = map[string]string{"leases": "dhcp_lease", "leaseSpans": "dhcp_
 // leaseFilter returns a filter by a field with an operator that an index can answer; empty if lists have no filter by the field.
 func leaseFilter(f *schema.Field, hasCondition bool) string {
 	switch {
+	case f.Name == "prefix":
+		return "prefix:contains('2001:db8:1::9')"
 	case hasCondition || f.Kind == schema.Time:
 		return f.Name + ":gt('2026-01-01T00:00:00Z')"
 	case f.Kind == schema.Reference:

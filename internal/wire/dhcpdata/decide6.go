@@ -179,6 +179,14 @@ type binding struct {
 	length      int
 }
 
+// String returns the address, or the prefix with its length.
+func (b binding) String() string {
+	if b.length == 0 {
+		return b.address.String()
+	}
+	return netip.PrefixFrom(b.address, b.length).String()
+}
+
 // reservations returns the reservations of the client for addresses, or for prefixes: by DUID first, then by hardware address.
 func (d *decider6) reservations(prefix bool) (all []*reservation) {
 	for _, n := range d.candidates {
@@ -208,6 +216,10 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	if len(pools) == 0 {
 		return b, from, reason
 	}
+	kind := "address"
+	if prefix {
+		kind = "prefix"
+	}
 	var wanted []netip.Addr
 	for _, n := range d.candidates {
 		if l, ok := d.leases.ClientLease(n.ID, client); ok && !l.Ended {
@@ -219,16 +231,17 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	}
 	for _, one := range wanted {
 		if b, ok := d.dynamic(pools, one); ok && d.isFree(one, client) {
-			d.note(b.pool.source(), "address", "the client holds, held or asks for %s", one)
+			d.note(b.pool.source(), "address", "the client holds, held or asks for %s", b)
 			return b, Source{}, Served
 		}
 	}
 	for _, p := range pools {
 		if one, ok := d.pick(p, client); ok {
-			d.note(p.source(), "address", "%s is free", one)
-			return binding{p.network, p, nil, one, p.DelegatedLength}, Source{}, Served
+			b := binding{p.network, p, nil, one, p.DelegatedLength}
+			d.note(p.source(), "address", "%s is free", b)
+			return b, Source{}, Served
 		}
-		d.note(p.source(), "range", "%d %s has no free address", p.ID, p.Name)
+		d.note(p.source(), "range", "%d %s has no free %s", p.ID, p.Name, kind)
 	}
 	return b, pools[0].source(), Exhausted
 }

@@ -33,13 +33,39 @@ func (a *API) explanationPath() family.Path {
 			{Name: "circuitId", Description: "The circuit id of the relay agent.", Schema: text},
 			{Name: "remoteId", Description: "The remote id of the relay agent.", Schema: text},
 			{Name: "vendorClassIdentifier", Description: "The vendor class of the client.", Schema: text},
-			{Name: "requested", Description: "The address that the client requests.", Schema: text},
+			{Name: "prefix", Description: "true asks for a delegated prefix (IA_PD) instead of an address, in DHCPv6.",
+				Schema: family.Schema{"type": "boolean"}},
+			{Name: "requested", Description: "The address that the client requests. With prefix, a prefix such as 2001:db8:100::/56, or " +
+				"::/56 for any prefix of a length.", Schema: text},
 			{Name: "planned", Description: "true asks about the current settings, not about the deployed ones.",
 				Schema: family.Schema{"type": "boolean"}},
 		},
 		Success:  family.Success{Status: http.StatusOK, Description: "The explanation.", Schema: family.Ref("DhcpExplanation")},
 		Problems: []int{400, 404, 409}, Handle: a.explain,
 	}}}
+}
+
+// readRequested reads the kind of the question, and the address or prefix that the client requests.
+func readRequested(q *dhcppublish.Question, prefix, requested string) (err error) {
+	if prefix != "" {
+		if q.Prefix, err = strconv.ParseBool(prefix); err != nil {
+			return problem.Query("prefix", "must be true or false")
+		}
+	}
+	switch {
+	case requested == "":
+	case q.Prefix:
+		p, err := netip.ParsePrefix(requested)
+		if err != nil || p.Bits() == 0 {
+			return problem.Query("requested", "%q is not a prefix such as 2001:db8:100::/56", requested)
+		}
+		q.Requested, q.RequestedLength = p.Masked().Addr(), p.Bits()
+	default:
+		if q.Requested, err = netip.ParseAddr(requested); err != nil || q.Requested.Zone() != "" {
+			return problem.Query("requested", "%q is not an IP address", requested)
+		}
+	}
+	return nil
 }
 
 // explain answers with the explanation.
@@ -51,10 +77,8 @@ func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 	if q.Network, err = strconv.ParseInt(query.Get("network"), 10, 64); err != nil || q.Network <= 0 {
 		return problem.Query("network", "%q is not the id of a network", query.Get("network"))
 	}
-	if text := query.Get("requested"); text != "" {
-		if q.Requested, err = netip.ParseAddr(text); err != nil || q.Requested.Zone() != "" {
-			return problem.Query("requested", "%q is not an IP address", text)
-		}
+	if err := readRequested(&q, query.Get("prefix"), query.Get("requested")); err != nil {
+		return err
 	}
 	q.IAID = 1
 	if text := query.Get("iaid"); text != "" {
