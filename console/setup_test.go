@@ -136,7 +136,7 @@ func TestDayOfAnOperator(t *testing.T) {
 	s.click(p, "More") // the button
 	s.ok(p.Wait(`document.querySelector("dialog")`))
 	s.ok(p.Go(network + "/tags"))
-	for _, text := range []string{"Assign address", "Addresses", "Access rights", "No entries yet."} {
+	for _, text := range []string{"Assign address", "Addresses", "Access rights", "No tags yet."} {
 		s.ok(p.Text(text))
 	}
 	s.accessible(p, "the further lists of a network")
