@@ -277,7 +277,7 @@ func upstreamRole(ctx context.Context) error {
 			copy(answer[4:12], []byte{0, 1, 0, 1, 0, 0, 0, 0})
 			p.Reply(i, answer)
 		}
-	})
+	}, func(error) { time.Sleep(time.Millisecond) })
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -72,6 +73,10 @@ func serveRole(role, data, body string) error {
 
 // managerRole runs a manager. checkinListener is nil unless service points connect through carriers.
 func managerRole(ctx context.Context, data, releases string, checkinListener net.Listener) error {
+	heap := os.Getenv("BENCH_HEAP")
+	if heap != "" { // counts each allocation of the manager
+		runtime.MemProfileRate = 1
+	}
 	limit := server.Tune()
 	o := server.Options{Data: data}
 	if strings.HasPrefix(data, "postgres:") {
@@ -101,7 +106,23 @@ func managerRole(ctx context.Context, data, releases string, checkinListener net
 		defer pprof.StopCPUProfile()
 	}
 	<-ctx.Done()
+	if heap != "" {
+		if err := writeHeap(heap); err != nil {
+			return err
+		}
+	}
 	return m.Close()
+}
+
+// writeHeap writes a heap profile: the memory in use after a garbage collection, and all allocations so far.
+func writeHeap(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	runtime.GC()
+	err = pprof.WriteHeapProfile(f)
+	return errors.Join(err, f.Close())
 }
 
 // bareGet serves every request with the same bytes.

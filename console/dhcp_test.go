@@ -221,6 +221,7 @@ func TestFailoverState(t *testing.T) {
 		s.ok(p.Text(text))
 	}
 	s.accessible(p, "a server with a partner")
+	s.shoot(p, "failover")
 	s.click(p, "Declare partner down")
 	s.ok(p.Text("Declare dhcp-twin down"))
 }

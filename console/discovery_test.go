@@ -34,7 +34,7 @@ func TestDiscovery(t *testing.T) {
 	s.click(p, "Run now")
 	s.ok(p.Text("2 addresses seen, 2 findings open"))
 	s.click(p, "Findings")
-	s.ok(p.Text("Assign 10.0.0.77 as STATIC."))
+	s.ok(p.Text("Assign as static"))
 	s.accessible(p, "the findings")
 	for _, step := range []struct{ address, button string }{{"10.0.0.77", "Accept"}, {"10.0.0.78", "Reject"}} {
 		s.ok(p.Wait(`(x => { x?.click(); return !!x })([...document.querySelectorAll("input.pick")].` +

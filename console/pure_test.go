@@ -22,7 +22,7 @@ func TestPureParts(t *testing.T) {
 		t.Skip("node is not on the PATH")
 	}
 	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"`},
+		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"; export * as sheet from "./sheet"; export * as operations from "./operations"; export * as dhcpoption from "./dhcpoption"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
 			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs",
@@ -37,7 +37,20 @@ func TestPureParts(t *testing.T) {
 		return `JSON.stringify(parts.records.difference(9, [` + host + "," + mx + "," + txt + "], `" + text + "`))"
 	}
 	const all = "a - A 10.0.0.1\na - AAAA 2001:db8::1\n@ 60 MX 10 mail.x.\nt - TXT \"two  spaces \\\\\"quoted\\\\\"\"\n"
+	headers, err := os.ReadFile("../internal/client/cli/testdata/headers.json") // the cases of the command line
+	if err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct{ expression, want string }{
+		"the rows of headers": {`JSON.stringify((` + string(headers) + `).filter(x => parts.sheet.likelyKind(x.header) !== x.type))`, `[]`},
+		"values of DHCP options": {`JSON.stringify([[51, "00000e10"], [1, "ffffff00"], [3, "0a000001c0a80001"], [15, "686172626f7572"], [26, "05dc"], [43, "0102"], [1, "ff"], [53, ""]].map(o => parts.dhcpoption.optionText(...o)))`,
+			`["3600 s","255.255.255.0","10.0.0.1, 192.168.0.1","harbour","1500","0x0102","0xff","0x"]`},
+		"causes of faults": {`JSON.stringify(parts.sheet.causesOf([{row: 3, says: "row 1 is about the same IPv4Address 7: remove one of the two"}, {row: 4, says: "row 2 is about the same IPv4Address 8: remove one of the two"}, {row: 5, field: "state", says: "must be one of A, not \"x\""}]).map(c => [c.says, c.rows]))`,
+			`[["an earlier row is about the same resource: remove one of the two",[3,4]],["state: must be one of A, not \"x\"",[5]]]`},
+		"a move as the user reads it": {`JSON.stringify(parts.operations.readable([{operationType: "ADD", resourceId: 1, resourceType: "IPMove", name: "m"}, {operationType: "CHANGE", resourceId: 3, resourceType: "IPv4Address", name: "10.0.0.10 b", fieldUpdates: [{name: "x", value: 1, previousValue: 2}]}, {operationType: "CHANGE", resourceId: 2, resourceType: "IPv4Address", name: "10.0.0.9 a", fieldUpdates: []}, {operationType: "DELETE", resourceId: 4, resourceType: "IPv4Address", name: "10.0.0.1"}, {operationType: "ADD", resourceId: 5, resourceType: "IPv4Address", name: "10.0.0.1"}]).map(o => o.name))`,
+			`["10.0.0.9 a","10.0.0.10 b"]`},
+		"two changes of a resource": {`JSON.stringify([parts.operations.readable([{operationType: "CHANGE", resourceId: 1, resourceType: "IPv4Network", fieldUpdates: [{name: "gateway", value: null, previousValue: "10.0.0.1"}, {name: "range", value: "b", previousValue: "a"}]}, {operationType: "CHANGE", resourceId: 1, resourceType: "IPv4Network", fieldUpdates: [{name: "gateway", value: "10.0.0.1", previousValue: null}]}]).map(o => o.fieldUpdates.filter(f => f.value !== f.previousValue).map(f => f.name)), parts.operations.partsOf({created: 2, changed: 3, deleted: 0, operations: [{operationType: "ADD", resourceId: 9, resourceType: "IPv4NetworkSplit"}, {operationType: "CHANGE", resourceId: 1, resourceType: "X"}, {operationType: "CHANGE", resourceId: 1, resourceType: "X"}]})])`,
+			`[[["range"]],[[1,"new"],[2,"changed"]]]`},
 		"nothing is changed": {change(all), `{"gone":[],"come":[],"changes":[],"faults":[]}`},
 		"an address goes": {change(strings.Replace(all, "a - AAAA 2001:db8::1\n", "", 1)),
 			`{"gone":["a - AAAA 2001:db8::1"],"come":[],"changes":[{"method":"PATCH","path":"resourceRecords/1","body":{"addresses":[{"address":"10.0.0.1"}],"ttl":null}}],"faults":[]}`},

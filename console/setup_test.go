@@ -70,9 +70,12 @@ func TestFirstDNSServer(t *testing.T) {
 		s.ok(p.Text(text))
 	}
 	s.shoot(p, "setup")
-	// The page continues after a reload, and the first deployment of a server is a full one.
+	// The page continues after a reload, and the first deployment of a server is a full one. A deployment of DHCP is not that of the zone.
+	server := s.id("servers", "name:'buoy'")
+	s.api("POST", "/api/v2/servers/"+server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
 	s.ok(p.Go(s.path(p)))
 	s.ok(p.Text("has a role for quay.example"))
+	s.ok(p.Wait(`/completed[\s\S]*1 zone/.test([...document.querySelectorAll(".setup > li")][4]?.innerText)`))
 	s.ok(p.Go("/ui/servers"))
 	s.ok(p.Wait(`document.querySelector("[aria-label='Deploy to buoy']")`))
 	_, err = browser.Eval[any](p, `document.querySelector("[aria-label='Deploy to buoy']").click()`)
@@ -88,7 +91,6 @@ func TestFirstDNSServer(t *testing.T) {
 	s.ok(p.Text("DS record for the parent zone"))
 	s.accessible(p, "keys")
 	s.shoot(p, "dnssec")
-	server := s.id("servers", "name:'buoy'")
 	s.api("POST", "/api/v2/servers/"+server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	s.ok(p.Wait(`/IN\s+DS\s+\d+ 13 2 /.test(document.body.innerText)`))
 	s.click(p, "Check the parent zone")

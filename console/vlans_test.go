@@ -29,4 +29,9 @@ func TestVLANs(t *testing.T) {
 	s.accessible(p, "the VLANs")
 	s.ok(p.Go("/ui/vlans/" + vlan))
 	s.ok(p.Text("VLAN group"))
+	// The page of a group has its VLANs as a tab, with their numbers.
+	s.ok(p.Go("/ui/vlanGroups/" + s.id("vlanGroups", "name:'quay'")))
+	s.click(p, "VLANs")
+	s.ok(p.Wait(`document.querySelector("#main [role=tab][aria-selected=true]")?.innerText === "VLANs"`))
+	s.ok(p.Wait(`document.querySelector("#main [role=grid]")?.innerText.match(/Number[\s\S]*21\s+voice/)`))
 }

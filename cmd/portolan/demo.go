@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"portolan/client"
 	"portolan/internal/manager/authz"
@@ -70,10 +71,12 @@ func (c *demoCommand) Run(s *session) (err error) {
 		return err
 	}
 	defer func() { _ = logFile.Close() }()
+	began := time.Now()
 	m, err := c.start(s, notes)
 	if err != nil {
 		return err
 	}
+	started := time.Now()
 	defer func() {
 		if e := m.Close(); err == nil {
 			err = e
@@ -110,9 +113,14 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := demoStory(ctx, &client.Client{Base: m.URL(), Token: notes.Token}, notes.Password); err != nil {
+	api := &client.Client{Base: m.URL(), Token: notes.Token}
+	if err := demoStory(ctx, api, notes.Password); err != nil {
 		return err
 	}
+	if err := demoDiscovery(ctx, m, api); err != nil {
+		return err
+	}
+	s.log.Info("demo ready", "managerStart", started.Sub(began), "data", time.Since(started))
 	dhcp, err := freeAddress(c.DHCP)
 	if err != nil {
 		return err

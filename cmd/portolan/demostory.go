@@ -28,8 +28,8 @@ func pathBelow(of map[string]any, collection string) string {
 	return fmt.Sprintf("%v/%s", of["id"], collection)
 }
 
-// demoStory adds to the sample data, once: sites, networks near their limits, VLANs, a signed zone, users, and requests that wait for
-// approval. The data is the same in every demo.
+// demoStory adds to the sample data, once: sites, networks near their limits, VLANs, a signed zone, a reconciliation policy, users, and
+// requests that wait for approval. The data is the same in every demo.
 func demoStory(ctx context.Context, api *client.Client, password string) error {
 	ids, err := api.IDs(ctx, "configurations", "name:'"+server.SampleName+"'", 1)
 	if err != nil || len(ids) == 0 { // the user deleted the sample
@@ -46,6 +46,9 @@ func demoStory(ctx context.Context, api *client.Client, password string) error {
 		return err
 	}
 	if err := s.signedZone(ctx, api); err != nil {
+		return err
+	}
+	if err := s.policy(ctx, api); err != nil {
 		return err
 	}
 	s.users(password)

@@ -34,10 +34,19 @@ type lease struct {
 	LeaseExpirationDateTime, StartDateTime, EndDateTime, EndReason            string
 	Network                                                                   struct{ ID int64 }
 	Server                                                                    struct{ Name string }
+	ServerConnectionStatus                                                    string
 }
 
 // shown returns the address, or the delegated prefix.
 func (l lease) shown() string { return cmp.Or(l.Prefix, l.Address) }
+
+// showServer returns the name of the server, with its connection if it is not connected.
+func (l lease) showServer() string {
+	if l.ServerConnectionStatus == "NOT_CONNECTED" {
+		return l.Server.Name + " (not connected)"
+	}
+	return l.Server.Name
+}
 
 type dhcpLeasesCommand struct {
 	managerFlags
@@ -56,8 +65,9 @@ func (c *dhcpLeasesCommand) Run(s *session) error {
 		return err
 	}
 	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "asc(address)", Limit: c.Limit},
-		"ADDRESS\tSTATE\tMAC ADDRESS\tHOST NAME\tEXPIRES\tSERVER", func(l lease) string {
-			return strings.Join([]string{l.shown(), l.State, l.MACAddress, l.HostName, l.LeaseExpirationDateTime, l.Server.Name}, "\t")
+		"no leases; servers report a new lease within a second", "ADDRESS\tSTATE\tMAC ADDRESS\tHOST NAME\tEXPIRES\tSERVER",
+		func(l lease) string {
+			return strings.Join([]string{l.shown(), l.State, l.MACAddress, l.HostName, l.LeaseExpirationDateTime, l.showServer()}, "\t")
 		})
 }
 
@@ -91,7 +101,7 @@ func (c *dhcpHistoryCommand) Run(s *session) error {
 		filter += during
 	}
 	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "desc(startDateTime)", Limit: c.Limit},
-		"ADDRESS\tFROM\tTO\tEND\tMAC ADDRESS\tHOST NAME\tPORT", func(l lease) string {
+		"no leases", "ADDRESS\tFROM\tTO\tEND\tMAC ADDRESS\tHOST NAME\tPORT", func(l lease) string {
 			return strings.Join([]string{l.shown(), l.StartDateTime, l.EndDateTime, l.EndReason, l.MACAddress, l.HostName, l.CircuitID}, "\t")
 		})
 }
@@ -149,12 +159,13 @@ func networkID(s *session, cl *client.Client, path string) (int64, error) {
 }
 
 // listLeases prints leases as a table.
-func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q client.Query, head string, row func(lease) string) error {
+func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q client.Query, none, head string,
+	row func(lease) string) error {
 	page, err := cl.List(s.ctx, collection, q)
 	if err != nil {
 		return err
 	}
-	return printRows(s, asJSON, page, "no leases", head, func(text json.RawMessage) (string, error) {
+	return printRows(s, asJSON, page, none, head, func(text json.RawMessage) (string, error) {
 		var l lease
 		err := json.Unmarshal(text, &l)
 		return row(l), err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -12,13 +13,15 @@ import (
 	"strings"
 
 	"portolan/client"
+	"portolan/internal/base/csvrows"
+	"portolan/internal/client/cli"
 )
 
 type importFile struct {
 	scopeFlags
 	jsonFlag
 	Into    string            `help:"The parent of the rows: a collection, such as networks/100123/addresses, or a resource above all of them, such as configurations/main." placeholder:"PATH" complete:"path"`
-	As      string            `help:"The kind of rows without a type: addresses, networks, blocks, ranges, zones, hosts, aliases, or a type such as IPv4Address. The headers of a table may then be those of other programs." placeholder:"ROWS"`
+	As      string            `help:"The kind of rows without a type. Without this flag it is guessed by the headers of a table: addresses, networks, blocks, ranges, zones, hosts, aliases, or a type such as IPv4Address. The headers of a table may then be those of other programs." placeholder:"ROWS"`
 	Map     map[string]string `help:"The field of a column, such as Hostname=name. Without a field, the column is ignored." placeholder:"HEADER=FIELD"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
 	Strict  bool              `help:"Import nothing if a dry run would skip a row." xor:"mode"`
@@ -75,9 +78,48 @@ func (c *importFile) Run(s *session) error {
 		}
 		j.Into = at.String()
 	}
+	if j.ResourceType == "" && j.ContentType == importKinds["csv"] && strings.Count(j.Into, "/") < 2 {
+		if j.ResourceType, err = c.guessType(); err != nil {
+			return err
+		}
+		if j.ResourceType != "" {
+			fmt.Fprintf(s.stderr, "rows: %s, by the headers (--as changes it)\n", j.ResourceType)
+		}
+	}
 	_, err = j.do(s, cl)
 	return err
 }
+
+// guessType returns the type that the header of the table suggests, as the console does; empty if there is none.
+func (c *importFile) guessType() (string, error) {
+	f, err := c.read()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // only read
+	in := bufio.NewReader(io.LimitReader(f, maxHeader))
+	line, err := in.ReadString('\n')
+	if err == nil && strings.HasPrefix(line, "sep=") { // written by spreadsheets
+		line, err = in.ReadString('\n')
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	comma := ','
+	for _, other := range ";\t" { // the manager accepts these as well
+		if strings.Count(line, string(other)) > strings.Count(line, string(comma)) {
+			comma = other
+		}
+	}
+	header, _, err := csvrows.New(strings.TrimPrefix(line, "\ufeff"), comma).Next()
+	if err != nil { // the manager reports it
+		return "", nil //nolint:nilerr // no guess
+	}
+	return cli.LikelyType(header), nil
+}
+
+// maxHeader is the maximum length of a header that is examined, in bytes.
+const maxHeader = 1 << 20
 
 // read opens the file. Standard input is read once and kept in memory.
 func (c *importFile) read() (io.ReadCloser, error) {

@@ -119,6 +119,9 @@ func readLine(text string) (line logLine) {
 	return line
 }
 
+// shownRows is the maximum number of rejected rows that are printed for a reason.
+const shownRows = 10
+
 // refusalCode matches the code of a rejection.
 var refusalCode = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 
@@ -151,7 +154,9 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 				line.text += ": " + help
 				line.why += ": " + help
 			}
-			j.refusals.add(line.code + ": " + line.why)
+			if j.refusals.add(line.code+": "+line.why) > shownRows && j.line == nil {
+				continue // the summary counts it
+			}
 		}
 		shown := line.text
 		if j.line != nil {

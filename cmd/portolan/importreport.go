@@ -112,8 +112,8 @@ func (f *sourceFlags) summarize(s *session, d *convert.Document) {
 // reasons are the numbers of skipped rows, by reason.
 type reasons map[string]int
 
-// add counts a row. It replaces the values of the row in the reason, so that equal reasons are counted together.
-func (r *reasons) add(why string) {
+// add counts a row and returns the number of rows with its reason. It replaces the values of the row in the reason, so that equal reasons are counted together.
+func (r *reasons) add(why string) (count int) {
 	if *r == nil {
 		*r = reasons{}
 	}
@@ -123,7 +123,9 @@ func (r *reasons) add(why string) {
 			words[i] = "…"
 		}
 	}
-	(*r)[strings.Join(slices.Compact(words), " ")]++
+	reason := strings.Join(slices.Compact(words), " ")
+	(*r)[reason]++
+	return (*r)[reason]
 }
 
 // print prints the counts and the remedy.
@@ -132,6 +134,6 @@ func (r reasons) print(s *session) {
 		fmt.Fprintf(s.stderr, "skipped %d: %s\n", r[reason], reason)
 	}
 	if len(r) > 0 {
-		fmt.Fprintln(s.stderr, "Correct these rows at the source and import it again: imported rows stay.")
+		fmt.Fprintln(s.stderr, "Correct these rows and import the file again. Rows that are imported already stay the same.")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"portolan/client"
@@ -22,7 +23,7 @@ type listCommand struct {
 	scopeFlags
 	outputFlag
 	Filter  []string `help:"A filter: an API filter, FIELD=VALUE, or a part of the name. Repeatable; resources must match all filters." placeholder:"FILTER" env:"-" sep:"none"`
-	OrderBy string   `help:"The order, such as name, or desc(id)." placeholder:"FIELDS" env:"-"`
+	OrderBy string   `help:"The order, such as name, or desc(id). Deployments, events and transactions begin with the newest." placeholder:"FIELDS" env:"-"`
 	Fields  string   `help:"The fields to print, such as id,name,location.code." placeholder:"FIELDS" env:"-"`
 	Limit   int64    `help:"The maximum number to print; 0 for all." default:"1000"`
 	Total   bool     `help:"Print only the number of resources." env:"-"`
@@ -89,9 +90,15 @@ func unquote(value string) string {
 	return value
 }
 
+// newestFirst are the collections that are listed from the newest resource on, unless --order-by is given.
+var newestFirst = []string{"deployments", "events", "transactions"}
+
 // list prints the resources at a path.
 func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	q := client.Query{Filter: c.filters(m, at), OrderBy: c.OrderBy, Fields: c.Fields}
+	if q.OrderBy == "" && slices.Contains(newestFirst, at.Items(m.API).Name) {
+		q.OrderBy = "desc(id)"
+	}
 	if c.Total {
 		q.Limit, q.Total, q.Fields = 1, true, "id"
 		page, err := m.List(s.ctx, at.String(), q)

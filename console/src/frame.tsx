@@ -348,6 +348,7 @@ function useKeys() {
         })
       } // after this key event, so that the key is not typed into the search
       else if (e.key === "?") helping.value = true
+      else if (e.key === "u") document.querySelector<HTMLElement>(".toasts .toast:last-child button")?.focus()
     }
     addEventListener("keydown", fn)
     return () => removeEventListener("keydown", fn)
@@ -365,6 +366,7 @@ function Keys() {
     ["e", "edit the selection"],
     ["n", "create inside the selection"],
     ["Del", "delete the selection"],
+    ["u", "go to the button of the last message, such as Undo"],
     ["Esc", "close a window"],
   ]
   return (

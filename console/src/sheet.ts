@@ -106,15 +106,24 @@ export interface Cause {
   rows: number[]
 }
 
+/** Returns the cause of a fault. The cause of a repeated key or MAC address is the same for all its rows, and each row names its other row. */
+function causeOf(says: string): string {
+  if (/\brow \d+ is about the same\b/.test(says))
+    return "an earlier row is about the same resource: remove one of the two"
+  return says.replace(/\bhas the MAC address of row \d+/, "has the MAC address of another row")
+}
+
 /** Groups faults by their cause: their text without values. */
 export function causesOf(faults: Fault[]): Cause[] {
   const by = new Map<string, Cause>()
   for (const f of faults) {
     const says = (f.field ? f.field + ": " : "") + f.says,
-      key = says.replace(/"[^"]*"|[0-9a-f:.]*[0-9][0-9a-f:./]*/gi, "…"),
+      key = causeOf(says).replace(/"[^"]*"|[0-9a-f:.]*[0-9][0-9a-f:./]*/gi, "…"),
       known = by.get(key)
-    if (known) known.rows.push(f.row)
-    else by.set(key, { says, rows: [f.row] })
+    if (known) {
+      known.rows.push(f.row)
+      known.says = causeOf(known.says)
+    } else by.set(key, { says, rows: [f.row] })
   }
   return [...by.values()].sort((a, b) => b.rows.length - a.rows.length)
 }

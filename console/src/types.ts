@@ -443,6 +443,7 @@ export type DHCPv4Lease = {
   parameterRequestList: any[] | null
   remoteId: string | null
   server: Ref | null
+  serverConnectionStatus: "CONNECTED" | "NOT_CONNECTED" | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
   vendorClassIdentifier: string | null
@@ -553,6 +554,7 @@ export type DHCPv6Lease = {
   prefixLength: number | null
   remoteId: string | null
   server: Ref | null
+  serverConnectionStatus: "CONNECTED" | "NOT_CONNECTED" | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
 }

@@ -112,6 +112,14 @@ export function ConfigurationForm({
 /** The members that most users set. */
 const important = ["listen", "upstreams", "targets", "allow", "interfaces"]
 
+/** Returns an error about a configuration without its code and the word configuration. */
+function plain(reason: string) {
+  return reason
+    .replace(/^[A-Z]\w+: /, "")
+    .replaceAll("configuration.", "")
+    .replace(/\.$/, "")
+}
+
 /** Reads the applications that a service point can run. */
 export function useKinds(path: string) {
   return useData<{ data: Kind[] }>(path + "/applicationKinds", signal => get(path + "/applicationKinds", { signal }))
@@ -191,7 +199,7 @@ export function DeployApplication({
             </label>
           </div>
         )}
-        {kind.reason && !values[name] && <p class="muted small">The default needs more settings: {kind.reason}</p>}
+        {kind.reason && !values[name] && <p class="muted small">Complete the default: {plain(kind.reason)}.</p>}
         <ConfigurationForm
           key={name}
           schema={kind.schema}

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
-import { arrived } from "../router"
+import { arrived, place } from "../router"
 import type { Problem } from "../api"
 import { Icon } from "../icons"
 
@@ -346,11 +346,38 @@ let toastNumber = 0
 export function toast(text: string, o: { bad?: boolean; action?: Toast["action"] } = {}) {
   const one = { id: ++toastNumber, text, ...o }
   toasts.value = [...toasts.value.slice(-3), one]
-  if (!o.bad) setTimeout(() => dropToast(one.id), o.action ? 15_000 : 5_000)
+  keepToasts()
 }
 export function dropToast(id: number) {
   toasts.value = toasts.value.filter(t => t.id !== id)
 }
+
+/** How long a message stays after the last key, in milliseconds: with an action, and without one. */
+const actionStays = 15_000,
+  textStays = 5_000
+
+/** The timers of the messages. */
+const toastTimers = new Map<number, ReturnType<typeof setTimeout>>()
+
+/**
+ * Starts the timers of all messages again. Each key does that, so that a keyboard user reaches the button of a message in any time. A
+ * message does not end below the pointer or while it has the focus.
+ */
+function keepToasts() {
+  for (const t of toastTimers.values()) clearTimeout(t)
+  toastTimers.clear()
+  const end = (id: number) => {
+    if (document.querySelector(".toasts:hover, .toasts:focus-within")) keepToasts()
+    else dropToast(id)
+  }
+  for (const t of toasts.value)
+    if (!t.bad)
+      toastTimers.set(
+        t.id,
+        setTimeout(() => end(t.id), t.action ? actionStays : textStays),
+      )
+}
+addEventListener("keydown", keepToasts, { capture: true, passive: true })
 
 export function Toasts() {
   return (
@@ -422,27 +449,36 @@ export function Tabs({
       tab = list.current?.querySelector("[aria-selected=true]")?.getBoundingClientRect()
     if (all && tab) list.current!.scrollLeft += Math.min(0, tab.left - all.left) + Math.max(0, tab.right - all.right)
   }, [chosen, tabs.length])
+  const wanted = place.value.query.get("tab"),
+    unknown = wanted && wanted === chosen && !tabs.some(([key]) => key === wanted)
   return (
-    <div class="tabs" role="tablist" ref={list}>
-      {tabs.map(([key, label], i) => (
-        <button
-          key={key}
-          role="tab"
-          aria-selected={key === chosen}
-          tabIndex={key === chosen ? 0 : -1}
-          onClick={() => choose(key)}
-          onKeyDown={e => {
-            const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0
-            if (!step) return
-            const next = (i + step + tabs.length) % tabs.length
-            choose(tabs[next][0])
-            ;((e.currentTarget as HTMLElement).parentElement!.children[next] as HTMLElement).focus()
-          }}
-        >
-          {label}
-        </button>
-      ))}
-    </div>
+    <>
+      {unknown && (
+        <p class="box bad" role="status">
+          This page has no tab “{wanted}”. The first tab is shown.
+        </p>
+      )}
+      <div class="tabs" role="tablist" ref={list}>
+        {tabs.map(([key, label], i) => (
+          <button
+            key={key}
+            role="tab"
+            aria-selected={key === chosen || (!!unknown && i === 0)}
+            tabIndex={key === chosen || (unknown && i === 0) ? 0 : -1}
+            onClick={() => choose(key)}
+            onKeyDown={e => {
+              const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0
+              if (!step) return
+              const next = (i + step + tabs.length) % tabs.length
+              choose(tabs[next][0])
+              ;((e.currentTarget as HTMLElement).parentElement!.children[next] as HTMLElement).focus()
+            }}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+    </>
   )
 }
 

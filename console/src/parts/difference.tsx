@@ -2,7 +2,8 @@
 import type { Resource } from "../api"
 import { useSchema } from "../schema"
 import { fieldName } from "./form"
-import { shown, useNames } from "./preview"
+import { shown } from "../operations"
+import { useNames } from "./preview"
 
 /** A changed field with its values. */
 export interface FieldUpdate {

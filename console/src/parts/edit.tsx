@@ -58,6 +58,24 @@ function OtherBlock({
   )
 }
 
+/** Reports whether a value is missing, or a list of entries without a value. */
+function isEmpty(v: any): boolean {
+  if (Array.isArray(v)) return v.every(x => isEmpty(x) || (typeof x === "object" && Object.values(x).every(isEmpty)))
+  return v === undefined || v === null || v === ""
+}
+
+/** The button that shows all fields of a form, or only the usual ones again. count is undefined for a form that always shows all. */
+function MoreFields(p: { all: boolean; set: (all: boolean) => void; count?: number; short: number }) {
+  if (!p.count || (!p.all && p.count <= p.short)) return null
+  return (
+    <p>
+      <button type="button" class="small" onClick={() => p.set(!p.all)}>
+        {p.all ? "Fewer fields" : `All ${p.count} fields`}
+      </button>
+    </p>
+  )
+}
+
 /**
  * Creates a resource in a collection. values are the initial values, and fallback the values of fields that stay empty. only lists the fields
  * to show; without it, all fields are shown.
@@ -112,9 +130,7 @@ export function Create({
       : fields.filter(
           f => only!.includes(f.n) || required.includes(f.n) || (f.n === "userDefinedFields" && defined.length > 0),
         )
-  const missing = required.filter(
-    n => n !== "type" && (values[n] === undefined || values[n] === null || values[n] === ""),
-  )
+  const missing = required.filter(n => n !== "type" && isEmpty(values[n]))
   const filled = Object.fromEntries(
     Object.entries({ ...fallback, ...values }).filter(
       ([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n),
@@ -167,13 +183,7 @@ export function Create({
             ))}
           </div>
           <OtherBlock problem={problem} path={path} range={values.range} take={setPath} />
-          {!all && fields.length > short.length && (
-            <p>
-              <button type="button" class="small" onClick={() => setAll(true)}>
-                All {fields.length} fields
-              </button>
-            </p>
-          )}
+          <MoreFields all={all} set={setAll} count={only && fields.length} short={short.length} />
         </>
       )}
     </Preview>
@@ -266,13 +276,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
               />
             ))}
           </div>
-          {!all && fields.length > short.length && (
-            <p>
-              <button type="button" class="small" onClick={() => setAll(true)}>
-                All {fields.length} fields
-              </button>
-            </p>
-          )}
+          <MoreFields all={all} set={setAll} count={only && fields.length} short={short.length} />
         </>
       )}
     </Preview>

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks"
 import { get, query, type Problem } from "../api"
 import { problemOf } from "../data"
+import { optionText } from "../dhcpoption"
 import { Field, Loading, Trouble } from "./basics"
 import { faultOf } from "./form"
 
@@ -48,28 +49,6 @@ function From({ p }: { p: Place }) {
       {words} {p.name || p.id}
     </a>
   )
-}
-
-/** Returns the value of an option as text where all octets are printable, and as hexadecimal digits. */
-function readable(hex: string): string {
-  const octets = hex.match(/../g)?.map(x => parseInt(x, 16)) ?? []
-  if (octets.length > 0 && octets.every(o => o >= 32 && o < 127)) return String.fromCharCode(...octets)
-  if (octets.length > 0 && octets.length % 4 === 0 && octets.length <= 16 && octets[0] > 0 && octets[0] < 224)
-    return (
-      "0x" +
-      hex +
-      " (" +
-      (hex.match(/.{8}/g) ?? [])
-        .map(w =>
-          w
-            .match(/../g)!
-            .map(x => parseInt(x, 16))
-            .join("."),
-        )
-        .join(", ") +
-      ")"
-    )
-  return "0x" + hex
 }
 
 /** The fields of the form: the parameter of the API, the label and the placeholder. */
@@ -194,7 +173,9 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
               <table class="plain-table">
                 <thead>
                   <tr>
-                    <th scope="col">Code</th>
+                    <th scope="col" class="nowrap">
+                      Code
+                    </th>
                     <th scope="col">Option</th>
                     <th scope="col">Value</th>
                     <th scope="col">Set at</th>
@@ -205,7 +186,9 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
                     <tr key={o.code}>
                       <td class="num">{o.code}</td>
                       <td>{o.name}</td>
-                      <td class="mono">{readable(o.value)}</td>
+                      <td class="mono" title={"0x" + o.value}>
+                        {optionText(o.code, o.value)}
+                      </td>
                       <td>
                         <From p={o.from} />
                       </td>

@@ -12,8 +12,16 @@ import { AnotherField, formField, useDefinitions } from "./userfields"
 
 export type Values = Record<string, any>
 
+/** Labels of fields whose published names are not the words of the field. */
+const labels: Record<string, string> = {
+  up: "Parent",
+  highWaterMark: "High utilization threshold, %",
+  lowWaterMark: "Low utilization threshold, %",
+}
+
 /** Returns a field's name as words. */
 export function fieldName(name: string) {
+  if (labels[name]) return labels[name]
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()
@@ -48,8 +56,11 @@ export function formFields(t: TypeSchema, creates: boolean, required: string[]):
 
 /** Returns the description of a field as a hint: "is the record's name; null if it has none." becomes "The record's name." */
 function hintOf(field: FieldSchema): string | undefined {
+  if (field.n === "name" && /^the resource's name\b/.test(field.d?.replace(/^is /, "") ?? "")) return undefined
   return field.d
     ?.replace(/^(is|are) /, "")
+    .replace(/[^.;]*\bx-bcn-[^.;]*[.;]?/g, "") // headers are for programs
+    .trim()
     .replace(/\bnull\b/g, "empty")
     .replace(/; empty (if|where) it has none/, "")
     .replace(/^./, c => c.toUpperCase())

@@ -55,6 +55,8 @@ interface Props<T> {
   /** Lets the user select several rows. selectable limits the rows. */
   select?: Selectable<T>
   attributes?: (row: T) => Record<string, any>
+  /** Shows all columns on narrow pages, where the table scrolls sideways below a fixed first column. Otherwise it leaves out minor ones. */
+  scrolls?: boolean
 }
 
 /** The selection of several rows. */
@@ -80,6 +82,12 @@ const beyond = 12
 
 /** The maximum height that browsers draw, in pixels (Firefox: 17 million). */
 const highest = 15_000_000
+
+/** Returns the width of a column, in rem, in a table that scrolls sideways. */
+function sidewaysWidth<T>(c: Column<T>, isFixed: boolean): number {
+  const rem = Number(/([\d.]+)rem/.exec(c.key === "selected" ? "1.5rem" : (c.width ?? ""))?.[1] ?? 7)
+  return Math.min(rem, isFixed ? 8.5 : 13)
+}
 
 /** A grid of loaded rows, with buttons that save and print them. save is the name of the file. */
 export function ListGrid<T>({ save, list, ...p }: Omit<Props<T>, "count" | "at"> & { save: string; list: T[] }) {
@@ -109,7 +117,8 @@ export function Grid<T>(p: Props<T>) {
     many = p.select,
     anchor = useRef<number | null>(null),
     shift = useRef(false)
-  const prints = printing.value
+  const prints = printing.value,
+    sideways = narrow && !prints && !!p.scrolls
   /** Selects or clears a row; with shift, selects the rows from the last one on. */
   const mark = (row: T, i: number, shift: boolean) => {
     if (!many || many.can?.(row) === false) return
@@ -146,16 +155,20 @@ export function Grid<T>(p: Props<T>) {
           },
         ]
       : []),
-    ...p.columns.filter(c => (prints ? c.title : !c.minor || !narrow)),
+    ...p.columns.filter(c => (prints ? c.title : !c.minor || !narrow || sideways)),
   ]
+  const fixed = columns[many && !prints ? 1 : 0]
   const width = (c: Column<T>) =>
     prints
       ? `minmax(0,${/([\d.]+)rem/.exec(c.width ?? "")?.[1] ?? 6}fr)` // the paper is as wide as it is
-      : !narrow
-        ? (c.width ?? "minmax(6rem,1fr)")
-        : (c.narrow ??
-          (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)"))
-  const template = columns.map(width).join(" ")
+      : sideways
+        ? `${sidewaysWidth(c, c === fixed)}rem`
+        : !narrow
+          ? (c.width ?? "minmax(6rem,1fr)")
+          : (c.narrow ??
+            (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)"))
+  const template = columns.map(width).join(" "),
+    wide = sideways ? columns.reduce((sum, c) => sum + sidewaysWidth(c, c === fixed) + 0.5, 0.5) + "rem" : undefined
   useLayoutEffect(() => {
     const main = document.getElementById("main")!
     const look = () => {
@@ -339,10 +352,11 @@ export function Grid<T>(p: Props<T>) {
     )
   }
   return (
-    <div class="grid-box">
+    <div class={"grid-box" + (sideways ? " sideways" : "") + (sideways && many ? " picks" : "")}>
       <div
         ref={ref}
         class="grid"
+        style={{ width: wide, minWidth: sideways ? "100%" : undefined }}
         role={p.tree ? "treegrid" : "grid"}
         aria-label={p.label}
         aria-rowcount={p.count + 1}
@@ -351,7 +365,11 @@ export function Grid<T>(p: Props<T>) {
         onKeyDown={keys}
         aria-activedescendant={p.count ? "row-" + chosen : undefined}
       >
-        <div role="rowgroup" class="grid-head">
+        <div
+          role="rowgroup"
+          class="grid-head"
+          style={{ transform: sideways && view.top > 0 ? `translateY(${view.top}px)` : undefined }}
+        >
           <div role="row" aria-rowindex={1} class="row headrow" style={{ gridTemplateColumns: template }}>
             {columns.map(c => {
               const by =

@@ -122,6 +122,13 @@ export function InterfacesInput({
   )
 }
 
+/** Returns the service points of the fleet; undefined while they are loaded, or for a user who does not see them. */
+export function usePoints() {
+  return useData<{ data: { id: string; name: string }[] }>("points", signal =>
+    get("/user/api/v1/fleetInstances", { signal, quiet: true }),
+  ).data?.data
+}
+
 /** A service point of the fleet, by its name. */
 export function PointInput({
   attributes,
@@ -132,10 +139,7 @@ export function PointInput({
   value: string | null | undefined
   set: (v: string | null) => void
 }) {
-  const { data } = useData<{ data: { id: string; name: string }[] }>("points", signal =>
-    get("/user/api/v1/fleetInstances", { signal, quiet: true }),
-  )
-  const known = data?.data ?? []
+  const known = usePoints() ?? []
   return (
     <select {...attributes} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
       <option value="">—</option>

@@ -136,6 +136,7 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
       ) : (
         <Grid
           label="Leases"
+          scrolls
           count={rows.total}
           at={rows.at}
           id={r => r.id}
@@ -398,6 +399,7 @@ export function Spans({ at, within }: { at: string; within?: string }) {
       ) : (
         <Grid
           label="Clients that had an address"
+          scrolls
           count={rows.total}
           at={rows.at}
           id={x => x.id}

@@ -6,7 +6,8 @@ import { To } from "../links"
 import type { May } from "../rights"
 import { Button, Empty, Field, Loading, Trouble } from "./basics"
 import { faultOf } from "./form"
-import { Preview, shown, type Wanted } from "./preview"
+import { shown } from "../operations"
+import { Preview, type Wanted } from "./preview"
 
 interface Definition extends Resource {
   displayName: string | null

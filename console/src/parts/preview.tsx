@@ -5,6 +5,7 @@ import { dryRun, get, query, type Operation, type Problem, type Resource, type T
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { kind, title } from "../links"
+import { nameOf, operationIcons, partsOf, readable, shown } from "../operations"
 import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
 import { fieldName } from "./form"
@@ -232,15 +233,6 @@ const offers: Record<string, string> = {
   "x-bcn-allow-multi-label-zonenames": "Use this name with several labels",
 }
 
-/** Returns the numbers of new, changed and deleted resources. */
-function partsOf(tried: Tried) {
-  return [
-    [tried.created, "new"],
-    [tried.changed, "changed"],
-    [tried.deleted, "deleted"],
-  ].filter(([n]) => n) as [number, string][]
-}
-
 /** Returns a short summary, which stays visible next to the buttons. */
 function outcome(tried: Tried) {
   return (
@@ -276,41 +268,32 @@ export function Effect({ tried }: { tried: Tried }) {
           "No changes."
         )}
       </p>
+      <StaticInRange r={tried.resource} />
       {tried.approval && (
         <p class="box">
           <Icon name="users" /> This change needs an approval before it is applied.
         </p>
       )}
-      <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
+      <Operations list={readable(tried.operations ?? [])} total={parts.reduce((sum, [n]) => sum + n, 0)} />
     </div>
   )
 }
 
-/** Formats a value for the list of changes. */
-export function shown(v: unknown): string {
-  if (v === null || v === undefined || v === "") return "—"
-  if (typeof v === "object") {
-    const o = v as any
-    if (Array.isArray(o)) return o.length ? o.map(shown).join(", ") : "—"
-    if (o.id && Object.keys(o).length <= 6) return o.name ?? o.range ?? o.address ?? "#" + o.id
-    return JSON.stringify(o)
-  }
-  return v === true ? "yes" : v === false ? "no" : String(v)
-}
-
-const operationIcons: Record<string, [string, string]> = {
-  ADD: ["plus", "new"],
-  CREATE: ["plus", "new"],
-  DELETE: ["trash-2", "deleted"],
+/** A warning about static addresses in a new DHCP range. */
+function StaticInRange({ r }: { r: Resource | undefined }) {
+  const n = /DHCPRange$/.test(r?.type ?? "") && !r!.splitAroundStaticAddresses ? (r!.utilization?.assigned ?? 0) : 0
+  if (!n) return null
+  return (
+    <p class="box warn">
+      <Icon name="circle-alert" /> {counted(n, "static addresses")} in this range {n === 1 ? "is" : "are"} assigned. The
+      DHCP server does not lease {n === 1 ? "it" : "them"}. To exclude {n === 1 ? "it" : "them"} from the range, set
+      “Split around static addresses” to yes.
+    </p>
+  )
 }
 
 /** Fields that are not shown for new resources. */
 const hiddenFields = ["up", "configuration", "type"]
-
-/** Returns the displayed name of a changed resource. */
-function nameOf(o: Operation): string {
-  return o.name ?? "#" + o.resourceId
-}
 
 /** The maximum number of resources whose names are looked up. */
 const maxNamed = 12
@@ -324,7 +307,9 @@ export function useNames(list: Operation[]): Map<number, string> {
   }
   for (const o of list)
     for (const f of o.fieldUpdates ?? [])
-      if (!hiddenFields.includes(f.name)) {
+      if (f.name === "up" && o.operationType === "CHANGE")
+        for (const v of [f.value, f.previousValue]) note(typeof v === "number" ? { id: v } : v)
+      else if (!hiddenFields.includes(f.name)) {
         note(f.value)
         note(f.previousValue)
       }
@@ -345,7 +330,9 @@ export function useNames(list: Operation[]): Map<number, string> {
         ),
       ),
   )
-  return data ?? new Map()
+  const all = new Map(data ?? [])
+  for (const o of list) if (o.name) all.set(o.resourceId, o.name)
+  return all
 }
 
 /** Changes of resources, field by field. */
@@ -357,6 +344,8 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
       : v && typeof v === "object" && names.has(v.id)
         ? { ...v, name: names.get(v.id) }
         : v
+  // The parent is a number or a reference.
+  const of = (f: { name: string }, v: any) => (f.name === "up" && typeof v === "number" ? named({ id: v }) : named(v))
   if (!list.length) return null
   return (
     <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
@@ -382,10 +371,10 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
                       <span class="muted">{fieldName(f.name)}</span>{" "}
                       {word === "changed" && (
                         <>
-                          <del>{shown(named(f.previousValue))}</del> →{" "}
+                          <del>{shown(of(f, f.previousValue))}</del> →{" "}
                         </>
                       )}
-                      <ins>{shown(named(f.value))}</ins>
+                      <ins>{shown(of(f, f.value))}</ins>
                     </span>
                   ))}
                 </span>

@@ -150,34 +150,32 @@ function Findings({ c }: { c: number }) {
             key: "address",
             title: "Address",
             width: "minmax(8rem,1fr)",
-            cell: r => <span class="mono">{r.address}</span>,
+            narrow: "6.6rem",
+            cell: r => <span class="mono cut">{r.address}</span>,
           },
           {
             key: "kind",
             title: "Difference",
-            width: "minmax(9rem,1fr)",
+            width: "11rem",
             narrow: "minmax(0,1fr)",
-            cell: r => kinds[r.kind] ?? r.kind,
+            cell: r => <span class="cut">{kinds[r.kind] ?? r.kind}</span>,
           },
           {
             key: "change",
-            title: "Change",
-            minor: true,
-            width: "minmax(12rem,2fr)",
-            cell: r => <span class="cut">{r.change}</span>,
-          },
-          {
-            key: "stored",
-            title: "In the database",
-            minor: true,
-            width: "minmax(8rem,1fr)",
-            cell: r => <span class="mono cut">{r.storedMacAddress ?? r.storedHostNames?.join(", ")}</span>,
+            title: "If accepted",
+            width: "minmax(14rem,3fr)",
+            narrow: "minmax(0,1.5fr)",
+            cell: r => (
+              <span class="cut" title={r.change}>
+                <ChangeOf r={r} />
+              </span>
+            ),
           },
           {
             key: "place",
             title: "Port",
             minor: true,
-            width: "minmax(8rem,1fr)",
+            width: "minmax(10rem,1fr)",
             cell: r => <span class="muted cut">{r.place}</span>,
           },
           {
@@ -187,7 +185,7 @@ function Findings({ c }: { c: number }) {
             width: "9rem",
             cell: r => r.network && <To r={r.network} mono />,
           },
-          { key: "since", title: "Since", width: "8rem", narrow: "5.5rem", cell: r => <When at={r.sinceDateTime} /> },
+          { key: "since", title: "Since", width: "8rem", minor: true, cell: r => <When at={r.sinceDateTime} /> },
         ]}
       />
       {decision && (
@@ -234,6 +232,43 @@ function Findings({ c }: { c: number }) {
       )}
     </>
   )
+}
+
+/** The change that an acceptance applies, with the present and the new value. */
+function ChangeOf({ r }: { r: Resource }) {
+  switch (r.kind) {
+    case "UNKNOWN_ADDRESS":
+      return (
+        <>
+          Assign as static
+          {r.seenMacAddress ? (
+            <>
+              {" "}
+              for <span class="mono">{r.seenMacAddress}</span>
+            </>
+          ) : (
+            ""
+          )}
+        </>
+      )
+    case "NOT_SEEN":
+      return <>Release</>
+    case "MAC_ADDRESS_DIFFERS":
+      return (
+        <span class="mono">
+          {r.storedMacAddress} → {r.seenMacAddress}
+        </span>
+      )
+    case "HOST_NAME_DIFFERS":
+      return (
+        <>
+          Add <span class="mono">{r.seenHostName}</span> <span class="muted">to {r.storedHostNames?.join(", ")}</span>
+        </>
+      )
+    case "UNKNOWN_NETWORK":
+      return <span class="muted">Create its network first</span>
+  }
+  return <>{r.change}</>
 }
 
 /** The number of findings that the preview lists. */
@@ -296,7 +331,7 @@ function Observations({ c }: { c: number }) {
               key: "last",
               title: "Last seen",
               width: "8.5rem",
-              narrow: "5.5rem",
+              narrow: "6.4rem",
               sort: "lastSeenDateTime",
               cell: r => <When at={r.lastSeenDateTime} />,
             },
@@ -311,8 +346,8 @@ function Observations({ c }: { c: number }) {
               key: "mac",
               title: "MAC address",
               width: "10.5rem",
-              minor: true,
-              cell: r => <span class="mono">{r.macAddress}</span>,
+              narrow: "minmax(0,1fr)",
+              cell: r => <span class="mono cut">{r.macAddress}</span>,
             },
             {
               key: "name",
@@ -343,7 +378,7 @@ function Observations({ c }: { c: number }) {
             {
               key: "first",
               title: "First seen",
-              width: "8.5rem",
+              width: "10rem",
               minor: true,
               cell: r => <When at={r.firstSeenDateTime} />,
             },

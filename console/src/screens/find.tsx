@@ -274,7 +274,6 @@ export function Find() {
                     )}
                   </p>
                 </div>
-                <span class="grow" />
                 {may.add && (
                   <Button primary={i === 0} icon="check" onClick={() => setReserving(o)}>
                     Create

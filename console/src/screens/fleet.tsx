@@ -105,6 +105,7 @@ export function Fleet() {
           ) : (
             <ListGrid
               label="Service points"
+              scrolls
               save="service-points"
               list={list}
               id={p => p.id}

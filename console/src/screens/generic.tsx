@@ -29,7 +29,8 @@ import { defaultPolicy } from "../parts/dnssec"
 import { Options } from "../parts/options"
 import { Partners } from "../parts/partner"
 import { NewPolicy } from "../parts/policy"
-import { Preview, shown } from "../parts/preview"
+import { shown } from "../operations"
+import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
 import { useColumns, UserFacts } from "../parts/userfields"
@@ -106,6 +107,11 @@ export function Everything() {
 
 /** Matches collections in which only administrators create resources. */
 const people = groups[3][1]
+
+/** Returns a collection's name for the middle of a sentence: "access rights", "MAC pools". */
+function nounOf(collection: string) {
+  return collectionName(collection).replace(/^[A-Z](?=[a-z])/, c => c.toLowerCase())
+}
 
 /** Returns the collections whose resources contain those of a collection, where they are created. */
 function parentsOf(schema: Schema, name: string): string[] {
@@ -214,8 +220,15 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
       title: "Name",
       width: "minmax(9rem,1.4fr)",
       sort: "name",
-      cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a>,
+      cell: r =>
+        r.name || title(r).endsWith(" " + r.id) ? (
+          <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a>
+        ) : (
+          <span class="muted">—</span>
+        ),
     })
+  if (types.includes("VLAN"))
+    list.unshift({ key: "number", title: "Number", width: "5rem", sort: "number", cell: r => r.number })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
   for (const n of [
     "userScope",
@@ -315,7 +328,7 @@ export function Table({
           }
         />
         <span class="muted">
-          {rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}
+          {rows.total !== undefined && (heading ? counted(rows.total, nounOf(collection)) : number(rows.total))}
         </span>
         <span class="grow" />
         {chooser}
@@ -377,7 +390,8 @@ export function Table({
           }}
           order={order}
           reorder={o => setQuery({ orderBy: o })}
-          empty={<Empty title={filter ? "No rows match the filter." : "No entries yet."} />}
+          empty={<Empty title={filter ? "No rows match the filter." : `No ${nounOf(collection)} yet.`} />}
+          scrolls
         />
       )}
       {above.length > 0 && (
@@ -513,7 +527,7 @@ export function Fields({ r, without = [] }: { r: Resource; without?: string[] })
       </dl>
       {unset.length > 0 && (
         <details>
-          <summary>{unset.length} fields without a value</summary>
+          <summary>{counted(unset.length, "fields")} without a value</summary>
           <p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p>
         </details>
       )}
@@ -541,9 +555,10 @@ export function Crumbs({ r }: { r: Resource }) {
   const list = useCrumbs(r)
   return (
     <>
-      {(list ?? []).map(x => (
+      {(list ?? []).map((x, i) => (
         <span key={x.id}>
-          <To r={x} /> <Icon name="chevron-right" size={13} />{" "}
+          {i > 0 && <Icon name="chevron-right" size={13} />} <To r={x} />
+          {subtitle(x) && <span class="crumb-name">{subtitle(x)}</span>}
         </span>
       ))}
     </>
@@ -611,6 +626,9 @@ export function Further({
 /** The collections whose DHCP options are shown with their inheritance. */
 const withDHCP = ["configurations", "blocks", "networks", "ranges", "addresses"]
 
+/** Subcollections that have a tab although answers have no link to them. */
+const featured: Record<string, string> = { vlanGroups: "vlans", vlans: "networks" }
+
 /** The collections with figures over time that have no page of their own. */
 const withFigures = ["servers", "blocks", "ranges"]
 
@@ -637,8 +655,8 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const all = Object.keys(c?.b ?? {})
       .filter(n => c!.b![n].m?.includes("G") && n !== "transactions")
       .sort(),
-    subs = all.filter(n => r._links?.[n]),
-    others = all.filter(n => !r._links?.[n])
+    subs = all.filter(n => r._links?.[n] || featured[collection] === n),
+    others = all.filter(n => !subs.includes(n))
   const base = `/ui/${collection}/${id}`
   const tabs: [string, string][] = [
     ["", "Fields"],
@@ -670,11 +688,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
           {others.map((n, i) => (
             <span key={n}>
               {i ? ", " : ""}
-              {below === n ? (
-                <strong>{collectionName(n).toLowerCase()}</strong>
-              ) : (
-                <a href={base + "/" + n}>{collectionName(n).toLowerCase()}</a>
-              )}
+              {below === n ? <strong>{nounOf(n)}</strong> : <a href={base + "/" + n}>{nounOf(n)}</a>}
             </span>
           ))}
           .

@@ -605,6 +605,7 @@ function Points() {
     const s = stateOf(p)
     states.set(s, (states.get(s) ?? 0) + 1)
   }
+  if (problem?.status === 403) return null // the user does not see the fleet
   return (
     <section class="card">
       <h2>

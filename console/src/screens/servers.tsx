@@ -12,6 +12,7 @@ import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { RowTools } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
+import { usePoints } from "../parts/interfaces"
 import { useMay } from "../rights"
 import { change } from "../work"
 import { Nowhere, Table } from "./generic"
@@ -26,6 +27,7 @@ export function Servers() {
     [deploying, setDeploying] = useState<Resource | null>(null)
   const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
   const selection = useSelection(rows),
+    points = usePoints(),
     may = useMay(c ? "configurations/" + c : null)
   if (c === null)
     return (
@@ -110,7 +112,9 @@ export function Servers() {
                 minor: true,
                 cell: s =>
                   s.servicePoint ? (
-                    <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>{s.servicePoint}</a>
+                    <a href={"/ui/fleet/" + encodeURIComponent(s.servicePoint)}>
+                      {points?.find(p => p.id === s.servicePoint)?.name ?? s.servicePoint}
+                    </a>
                   ) : (
                     <span class="muted">none</span>
                   ),

@@ -524,9 +524,9 @@ function ServerAndRole({
   )
 }
 
-/** Step 5: the latest full deployment of the server, with its state. */
+/** Step 5: the latest DNS deployment of the server, with its state. Deployments of DHCP do not count. */
 function Deployment({ server, seen }: { server: Resource; seen: (d: Resource | undefined) => void }) {
-  const path = `servers/${server.id}/deployments` + query({ orderBy: "desc(id)", limit: 1 }),
+  const path = `servers/${server.id}/deployments` + query({ filter: "service:'DNS'", orderBy: "desc(id)", limit: 1 }),
     { data, problem, reload } = usePolled<Page>(path, signal => get(path, { signal, quiet: true }), 1000),
     [refused, setRefused] = useState<Problem>(),
     last = data?.data[0],

@@ -4,7 +4,8 @@ import { isSecret, type Problem, type Tried } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble } from "../parts/basics"
-import { Effect, shown } from "../parts/preview"
+import { shown } from "../operations"
+import { Effect } from "../parts/preview"
 import {
   applyStaged,
   full,

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,6 +205,10 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	field := c.KeyField()
 	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") && !c.HardwareKey(key) { // a name, not an address
 		field = "name"
+	}
+	if a, err := netip.ParseAddr(key); err == nil && field == "range" && c.Name != "ranges" {
+		return 0, Wrongf("%s is an address, and %s have ranges: give a range, or list those that contain it with portolan list %s --filter "+
+			"\"range:contains('%s')\"", a, c.Name, c.Name, a)
 	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
 	ids, err := m.IDs(ctx, c.Path(), filter, maxNamesakes)

@@ -19,6 +19,9 @@ type shares struct {
 	callers map[int64]*share
 }
 
+// maxIdleShares is the number of callers whose shares are kept without a user, because most callers send another request soon.
+const maxIdleShares = 256
+
 type share struct {
 	tokens chan struct{}
 	users  int
@@ -48,7 +51,7 @@ func (s *shares) acquire(ctx context.Context, caller int64) (one *share, done fu
 	leave := func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if one.users--; one.users == 0 {
+		if one.users--; one.users == 0 && len(s.callers) > maxIdleShares {
 			delete(s.callers, caller)
 		}
 	}

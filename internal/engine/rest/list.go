@@ -16,7 +16,7 @@ import (
 )
 
 // flushAt is the number of bytes of a list that are collected before they are sent. batch is the number of rows that wait for their
-// inlined references. Completed rows are cached for pages of at most smallPage rows.
+// inlined references. Completed rows are cached for pages with at most smallPage rows.
 const (
 	flushAt   = 64 << 10
 	batch     = 256
@@ -202,8 +202,6 @@ type pager struct {
 	last     int64
 	lastName string
 	lastLow  []byte
-	// small says that the page is small, so that completed rows are cached.
-	small bool
 	*waitingRoom
 }
 
@@ -236,7 +234,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	room, _ := pagerMemories.Get().(*waitingRoom)
 	defer room.release()
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
-		limit: plan.limit, small: plan.limit <= smallPage, waitingRoom: room}
+		limit: plan.limit, waitingRoom: room}
 	switch plan.media {
 	case asCSV:
 		p.form = newCSVRows(plan.scope, plan.fields)
@@ -294,7 +292,7 @@ func (p *pager) add(row *store.Resource) error {
 	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
 	kept := *row
 	kept.Low = nil
-	completed := p.small && p.rd.loadCached(&kept)
+	completed := p.isSmall() && p.rd.loadCached(&kept)
 	if !completed {
 		from := len(p.bodies)
 		var err error
@@ -310,6 +308,9 @@ func (p *pager) add(row *store.Resource) error {
 	return p.drain()
 }
 
+// isSmall reports whether the page has at most smallPage rows so far, so that completed rows are cached.
+func (p *pager) isSmall() bool { return p.count == 0 && len(p.waiting) <= smallPage }
+
 // drain writes the waiting rows.
 func (p *pager) drain() error {
 	rows, others := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
@@ -322,7 +323,7 @@ func (p *pager) drain() error {
 	if err := p.rd.complete(others); err != nil {
 		return err
 	}
-	if p.small && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
+	if p.isSmall() && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
 		for _, r := range others {
 			p.rd.storeCached(r)
 		}

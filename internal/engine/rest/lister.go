@@ -113,7 +113,7 @@ func (l *lister) abandon() {
 // finish passes the rest of the list to the spool.
 func (l *lister) finish() error {
 	one := l.sent == nil // the whole list fits into one piece
-	if one && !l.started && !l.head {
+	if one && !l.started && !l.head && len(l.buf) > shortBody {
 		l.w.Header().Set("Content-Length", strconv.Itoa(len(l.buf)))
 	}
 	l.startPage()

@@ -373,7 +373,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("entry %d %w", i, err)
 		}
 		if item.ID == 0 && len(item.Text) == 0 {
-			return nil, valueError("InvalidInlinedResource", "entry %d must name a resource by id", i)
+			return nil, valueError("InvalidInlinedResource", "entry %d has no id: choose a resource", i)
 		}
 		list.Items = append(list.Items, item)
 	}

@@ -269,8 +269,7 @@ func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn
 		}
 	}()
 	if kind == readPage || kind == readLong {
-		r.conn.SetInterrupt(ctx.Done())
-		defer r.conn.SetInterrupt(nil)
+		defer r.interruptWith(ctx)()
 	}
 	return fn(r)
 }

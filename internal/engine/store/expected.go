@@ -81,9 +81,8 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 // lookUpValues reads the resources r that meet the condition for any of the values w.value, ordered by id. Both databases look the values
 // up one by one: otherwise they would expect many rows for that number of values, and read all of them.
 func lookUpValues[T any](tx *Tx, kind string, values []T, condition string, args ...any) ([]*Resource, error) {
-	wanted := "r." + strings.ReplaceAll(columns, ", ", ", r.")
 	if tx.RoundTrips() {
-		return tx.queryMany("SELECT "+wanted+" FROM (SELECT DISTINCT unnest(?::"+kind+"[]) AS value) w CROSS JOIN LATERAL "+
+		return tx.queryMany("SELECT "+rowColumns+" FROM (SELECT DISTINCT unnest(?::"+kind+"[]) AS value) w CROSS JOIN LATERAL "+
 			"(SELECT * FROM resource r WHERE "+condition+" OFFSET 0) r ORDER BY r.id", append([]any{values}, args...)...)
 	}
 	all := make([]any, expectAtOnce, expectAtOnce+len(args)) // one statement serves all numbers of values: the last one is repeated
@@ -91,7 +90,7 @@ func lookUpValues[T any](tx *Tx, kind string, values []T, condition string, args
 		all[i] = values[min(i, len(values)-1)]
 	}
 	return tx.queryMany("WITH w (value) AS (SELECT DISTINCT column1 FROM (VALUES (?)"+strings.Repeat(", (?)", expectAtOnce-1)+")) SELECT "+
-		wanted+" FROM w CROSS JOIN resource r WHERE "+condition+" ORDER BY r.id", append(all, args...)...)
+		rowColumns+" FROM w CROSS JOIN resource r WHERE "+condition+" ORDER BY r.id", append(all, args...)...)
 }
 
 // BeginningAt reads the resources of a collection directly below a parent whose span begins at low.

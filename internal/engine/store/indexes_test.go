@@ -89,7 +89,7 @@ func TestDeclaredIndexes(t *testing.T) {
 func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *Tx) error {
-		l, err := q.buildList(tx, "id")
+		l, err := q.buildList(tx, "r.id")
 		if err != nil {
 			return err
 		}

@@ -310,7 +310,7 @@ func (tx *Tx) findFewestBelow(bound int64, found []candidate, known map[int]int6
 	return best, rows, nil
 }
 
-// count writes a query for the number of rows of a collection that the condition matches, up to a limit.
+// count writes a query for the number of rows of a collection that the condition matches at most, up to a limit.
 func (c candidate) count(b *builder, within Expr, limit string) {
 	b.WriteString("SELECT count(*) AS n FROM (")
 	switch l, isLink := c.expr.(LinksTo); {
@@ -319,9 +319,9 @@ func (c candidate) count(b *builder, within Expr, limit string) {
 	case isLink:
 		b.WriteString("SELECT 1 FROM reference l WHERE ")
 		l.link(b, "l")
-	case c.byKey:
+	case c.byKey: // in all collections, because the index of keys does not contain them and each row would have to be read
 		b.WriteString("SELECT 1 FROM resource r WHERE ")
-		All{hidden{within}, c.expr}.sql(b, "r")
+		c.expr.sql(b, "r")
 	default:
 		b.WriteString("SELECT 1 FROM resource r WHERE ")
 		All{within, c.expr}.sql(b, "r")

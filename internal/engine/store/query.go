@@ -193,7 +193,7 @@ func (tx *Tx) ReadFirst(q Query) (first *Resource, err error) {
 
 // ListSome returns at most limit resources that match a condition, in no particular order.
 func (tx *Tx) ListSome(where Expr, limit int) ([]*Resource, error) {
-	query, args, err := Query{From: Resources, Where: where}.build(tx, "r."+strings.ReplaceAll(columns, ", ", ", r."))
+	query, args, err := Query{From: Resources, Where: where}.build(tx, rowColumns)
 	if err != nil {
 		return nil, err
 	}
@@ -264,9 +264,9 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		tx.keepPlan()
 		return nil
 	}
-	wanted, as := columns, row.readResource
+	wanted, as := rowColumns, row.readResource
 	if q.Shown {
-		wanted, as = shownColumns, row.readShown
+		wanted, as = shownRowColumns, row.readShown
 	}
 	n, resource := int64(0), &Resource{}
 	parts := q.parts()
@@ -341,6 +341,9 @@ type listStatement struct {
 	counted int
 }
 
+// usualStatement is the usual length of the statement of a list at most, in bytes.
+const usualStatement = 512
+
 // buildList returns the statement that selects the wanted columns of the rows, in their order.
 func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
@@ -359,10 +362,11 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 		return l, err
 	}
 	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
+	b.Grow(usualStatement)
 	if a.counted != nil {
 		return q.countingList(tx, b, a, wanted), nil
 	}
-	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
+	shown, joined := wanted, ""
 	readLater := q.From == Resources && (q.Offset > 0 || a.large)
 	few := a.selective || (a.byName || a.byReference) && q.Limit > 0 && q.Limit <= maxShortPage
 	l.short = q.Shown && few && a.driver == nil && !readLater && tx.conn.sqlDialect().roundTrips
@@ -420,7 +424,7 @@ func (tx *Tx) hasJoinedTexts(within Expr) bool {
 // countingList is buildList for a statement that also counts the rows: a round trip costs more than counting a few rows.
 func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listStatement {
 	l := listStatement{counted: strings.Count(wanted, ", ") + 1}
-	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
+	b.WriteString("SELECT " + strings.ReplaceAll(wanted, "r.", "page.") + ", few.n")
 	besides := ""
 	within, _ := ofOneCollection(conjuncts(nil, q.Where))
 	if q.loadsJoinedTexts(tx, within) {
@@ -430,7 +434,7 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listSta
 	}
 	b.WriteString(" FROM (")
 	a.counted.count(b, within, strconv.FormatInt(tx.store.sortLimit+1, 10))
-	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r.") + besides)
+	b.WriteString(") few LEFT JOIN LATERAL (SELECT " + wanted + besides)
 	a.from(b, q.From, "")
 	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.sortLimit, 10))
 	q.order(b, a)

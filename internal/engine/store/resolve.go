@@ -9,8 +9,7 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
 		// For few rows, the same statement can follow the references.
-		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() &&
-			slices.ContainsFunc(found, func(c candidate) bool { return c.selective }) {
+		if tx.RoundTrips() && slices.ContainsFunc(tx.candidates(conjuncts(nil, x)), func(c candidate) bool { return c.selective }) {
 			defer func(was bool) { tx.skipResolve = was }(tx.skipResolve)
 			tx.skipResolve = true
 		}

@@ -29,6 +29,8 @@ type session struct {
 	lastWords [12]string
 	// readsOnce reports that the page cache is small until the session is returned to its pool.
 	readsOnce bool
+	// interrupt stops the running statements when it is closed; nil before the first read that can be interrupted, and after an interruption.
+	interrupt chan struct{}
 }
 
 // Limits of the cached statements and texts of a session. Filters create new statements without bound.
@@ -133,6 +135,25 @@ var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 		}
 		return sqlite.BlobValue(AddrKey(addr)), nil
 	}}
+
+// interruptWith makes the end of the context stop the running statements, until the returned function is called. The channel of the
+// connection remains for the next read, because each SetInterrupt starts a goroutine and waits for the end of the last one.
+func (s *session) interruptWith(ctx context.Context) (disarm func()) {
+	if s.interrupt == nil {
+		s.interrupt = make(chan struct{})
+		s.conn.SetInterrupt(s.interrupt)
+	}
+	ended := s.interrupt
+	stop := context.AfterFunc(ctx, func() { close(ended) })
+	return func() {
+		if stop() {
+			return
+		}
+		<-ended // the function has started, but may not have closed the channel yet
+		s.conn.SetInterrupt(nil)
+		s.interrupt = nil
+	}
+}
 
 // prepare returns a prepared statement with its arguments bound. The caller returns it with release.
 func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
@@ -429,65 +450,4 @@ func (s *session) intern(word []byte) string {
 func (s *session) close() error {
 	s.finalizeIdle()
 	return s.conn.Close()
-}
-
-// pool contains the read connections. The connection that was returned last is used next: its page cache is warm, and a manager with few
-// requests keeps few connections in use.
-type pool struct {
-	path string
-	kind sessionKind
-	// slots holds a token for each session in use.
-	slots chan struct{}
-	mu    sync.Mutex
-	// idle are the open sessions that are not in use. mu guards it.
-	idle []*session
-}
-
-func newPool(path string, size int, kind sessionKind) *pool {
-	return &pool{path: path, kind: kind, slots: make(chan struct{}, size)}
-}
-
-// acquire returns a session and opens one if none is idle. It waits while all are in use.
-func (p *pool) acquire(ctx context.Context) (*session, error) {
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		select {
-		case p.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	p.mu.Lock()
-	if n := len(p.idle); n > 0 {
-		s := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.mu.Unlock()
-		return s, nil
-	}
-	p.mu.Unlock()
-	s, err := newSession(p.path, p.kind)
-	if err != nil {
-		<-p.slots
-		return nil, fmt.Errorf("open read connection: %w", err)
-	}
-	return s, nil
-}
-
-func (p *pool) release(s *session) {
-	s.restoreCache()
-	p.mu.Lock()
-	p.idle = append(p.idle, s)
-	p.mu.Unlock()
-	<-p.slots
-}
-
-// close waits until every session is returned and closes them.
-func (p *pool) close() {
-	for range cap(p.slots) {
-		p.slots <- struct{}{}
-	}
-	for _, s := range p.idle {
-		_ = s.close() // a reader has no unwritten data
-	}
 }

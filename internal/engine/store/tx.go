@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"portolan/internal/base/problem"
@@ -230,6 +231,12 @@ const (
 )
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
+
+// rowColumns and shownRowColumns are columns and shownColumns of the row alias r.
+var (
+	rowColumns      = "r." + strings.ReplaceAll(columns, ", ", ", r.")
+	shownRowColumns = "r." + strings.ReplaceAll(shownColumns, ", ", ", r.")
+)
 
 // Ref returns the target of a single-valued reference, or 0 if it is not set.
 func (r *Resource) Ref(field string) int64 {

@@ -51,6 +51,9 @@ type Lease struct {
 	Network schema.Ref `api:"network,readOnly" column:"parent" ref:"IPv4Network|IPv6Network"`
 	// Server is the server that assigned the address.
 	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
+	// ServerConnectionStatus is the connection of the server's service point: a server that is not connected has not reported renewals and
+	// ends since; null for a lease without a server.
+	ServerConnectionStatus string `api:"serverConnectionStatus,computed" enum:"CONNECTED|NOT_CONNECTED"`
 	// Address is the address that was leased.
 	Address netip.Addr `api:"address,readOnly,span"`
 	// State is the state of the lease.

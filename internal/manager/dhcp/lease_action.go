@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -88,13 +89,22 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if x.Action != actionReserve {
-		return nil
+		return x.perform(c, w, l)
 	}
 	x.State = actionDone
 	if x.Reservation.ID, err = reserve(c, network, x.Address, l); err != nil {
 		return err
 	}
 	return nil
+}
+
+// perform ends a lease whose server never returns, and that no other server could end. Otherwise a server performs the action.
+func (x *LeaseAction) perform(c *resource.Change, w *leaseWriter, l storedLease) error {
+	if exist, err := w.performers(l); err != nil || exist {
+		return err
+	}
+	x.State, w.server = actionDone, l.server
+	return errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, c.Tx.Now(), "ENDED"), w.pages.write(), w.counts.write())
 }
 
 // reserve reserves an address for the client of its lease, and returns the id of the reservation.

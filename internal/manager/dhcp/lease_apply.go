@@ -352,11 +352,17 @@ func (w *leaseWriter) refs() string {
 // completeLeases adds the ends of leases to rows.
 func completeLeases(tx *store.Tx, rows []*store.Resource) error {
 	all := map[int64]*pages{}
+	points := connections{tx: tx}
 	var body store.Object
 	for _, r := range rows {
 		if err := body.Read(r.Body); err != nil {
 			return err
 		}
+		connection, err := points.show(serverOf(r))
+		if err != nil {
+			return err
+		}
+		body.Set("serverConnectionStatus", connection)
 		a, err := netip.ParseAddr(textOf(&body, "address"))
 		if err != nil {
 			return fmt.Errorf("lease %d: %w", r.ID, err)

@@ -167,14 +167,23 @@ func readRangeCounts(tx *store.Tx, after int64) (ranges []rangeCount, histories 
 	return ranges, histories, err
 }
 
+// addSample adds the number of leases at a time to a history, unless the last sample is newer than SampleInterval. Samples of a clock that
+// was ahead are removed: they would prevent others until the clock reaches them.
+func addSample(all []sample, n int64, now time.Time) (next []sample, added bool) {
+	at := uint32(min(max(0, now.Unix()), math.MaxUint32)) //nolint:gosec // within the bounds
+	all = slices.DeleteFunc(all, func(s sample) bool { return s.at > at })
+	if last := len(all) - 1; last >= 0 && at-all[last].at < uint32(SampleInterval/time.Second) {
+		return all, false
+	}
+	return thinSamples(append(all, sample{at, uint32(min(max(0, n), math.MaxUint32))}), now), true //nolint:gosec // within the bounds
+}
+
 // sample adds a sample to the history of a range.
 func (r rangeCount) sample(tx *store.Tx, packed []byte, now time.Time) (wrote bool, err error) {
-	all := unpackSamples(packed)
-	if n := len(all); n > 0 && now.Unix()-int64(all[n-1].at) < int64(SampleInterval/time.Second) {
+	all, added := addSample(unpackSamples(packed), r.n, now)
+	if !added {
 		return false, nil
 	}
-	last := sample{uint32(now.Unix()), uint32(min(max(0, r.n), math.MaxUint32))} //nolint:gosec // within the bounds
-	all = thinSamples(append(all, last), now)
 	return true, tx.Write("INSERT INTO dhcp_lease_history (container, samples) VALUES (?, ?) "+
 		"ON CONFLICT (container) DO UPDATE SET samples = excluded.samples", r.id, packSamples(all))
 }

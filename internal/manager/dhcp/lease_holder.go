@@ -89,3 +89,27 @@ func HoldersOf(tx *store.Tx, configuration int64, hardware, clientID []byte) (al
 	}
 	return all, nil
 }
+
+// Client returns the client that leases an address now, as an address names it: in IPv4 the hardware address or else the client identifier,
+// in IPv6 the DUID or else the hardware address. Both are empty if the address has no lease.
+func (*Leases) Client(tx *store.Tx, configuration int64, a netip.Addr) (hardware, identifier string, err error) {
+	h, there, err := HolderAt(tx, configuration, a)
+	if err != nil || !there || !h.Leased || h.Prefix {
+		return "", "", err
+	}
+	if h.Hardware != nil {
+		hardware = space.FormatHardware(h.Hardware)
+	}
+	if len(h.ClientID) > 0 {
+		identifier = strings.ToUpper(hex.EncodeToString(h.ClientID))
+	}
+	switch {
+	case a.Is6() && identifier != "":
+		hardware = ""
+	case hardware != "":
+		identifier = ""
+	case identifier != "":
+		identifier = "0x" + identifier
+	}
+	return hardware, identifier, nil
+}

@@ -70,23 +70,30 @@ func beginnings(a netip.Addr) (keys []any) {
 
 // completeSpans adds the prefixes to rows of spans. A body does not have the length of its prefix, so it is read from the table.
 func completeSpans(tx *store.Tx, rows []*store.Resource) error {
-	prefixes, err := readPrefixes(tx, rows)
-	if err != nil {
-		return err
-	}
+	var maybe []*store.Resource
 	var body store.Object
 	for _, r := range rows {
 		if err := body.Read(r.Body); err != nil {
 			return err
 		}
-		value := []byte("null")
-		if text, is := prefixes[r.ID]; is {
-			value = schema.AppendString(nil, text)
+		if strings.Contains(textOf(&body, "address"), ":") {
+			maybe = append(maybe, r)
 		}
-		body.Set("prefix", value)
+		body.Set("prefix", []byte("null"))
 		r.Body = body.Text()
 	}
-	return nil
+	prefixes, err := readPrefixes(tx, maybe)
+	for _, r := range maybe {
+		text, is := prefixes[r.ID]
+		if err != nil || !is {
+			continue
+		}
+		if err = body.Read(r.Body); err == nil {
+			body.Set("prefix", schema.AppendString(nil, text))
+			r.Body = body.Text()
+		}
+	}
+	return err
 }
 
 // readPrefixes returns the prefixes of rows of spans, by id; those of addresses are missing.

@@ -20,7 +20,12 @@ var leaseMigrations embed.FS
 const extensionName = "leases"
 
 // Leases reads the leases of the extension, for packages that do not import this one.
-type Leases struct{}
+type Leases struct {
+	// Connection returns whether a service point exists, and is connected. Servers returns the servers that a network is deployed to. The
+	// manager sets both; without them, all servers count as connected.
+	Connection func(tx *store.Tx, servicePoint string) (there, connected bool, err error)
+	Servers    func(tx *store.Tx, network int64) ([]int64, error)
+}
 
 // newLeaseExtension returns the extension that stores leases. They are not resources: they have no history and no change feed.
 func newLeaseExtension() *store.Extension {

@@ -61,6 +61,17 @@ func Serves(tx *store.Tx, server, network int64) (bool, error) {
 	return n > 0, err
 }
 
+// ServersOf returns the servers that a network is deployed to.
+func ServersOf(tx *store.Tx, network int64) (servers []int64, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		servers = append(servers, id)
+		return err
+	}, "SELECT server FROM dhcp_unit WHERE unit = ? ORDER BY server", dhcpdata.NetworkUnit(network))
+	return servers, err
+}
+
 // readUnit decodes the records of a unit.
 func readUnit(tx *store.Tx, id string, packed []byte) (*dhcpdata.Unit, error) {
 	text, err := unpacker.DecodeAll(packed, nil)

@@ -200,13 +200,8 @@ func (e *Explanation) addSteps(steps []dhcpdata.Step) {
 
 // unitsFor returns the server of a network and its content: the deployed one, or with planned the one of the current settings.
 func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bool) (*store.Resource, dhcpdata.Units, error) {
-	var servers []int64
-	if err := tx.Each(func(scan func(...any) error) error {
-		var id int64
-		err := scan(&id)
-		servers = append(servers, id)
-		return err
-	}, "SELECT server FROM dhcp_unit WHERE unit = ? ORDER BY server", dhcpdata.NetworkUnit(network.ID)); err != nil {
+	servers, err := ServersOf(tx, network.ID)
+	if err != nil {
 		return nil, nil, err
 	}
 	if !planned {

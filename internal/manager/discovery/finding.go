@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -154,6 +155,16 @@ type findingKey struct {
 	kind, address string
 }
 
+// compare orders findings by their address and kind.
+func (k findingKey) compare(other findingKey) int {
+	a, errA := netip.ParseAddr(k.address)
+	b, errB := netip.ParseAddr(other.address)
+	if errA != nil || errB != nil {
+		return cmp.Compare(k.address, other.address)
+	}
+	return cmp.Or(a.Compare(b), cmp.Compare(k.kind, other.kind))
+}
+
 // add adds a finding to the list of this run.
 func (s *settlement) add(kind string, a netip.Addr, network int64, since time.Time, has storedValues) {
 	if len(s.list) >= maxFindings {
@@ -239,7 +250,8 @@ func (s *settlement) saveFindings() (open int64, err error) {
 		return 0, err
 	}
 	t := s.c.API.TypeNamed("ReconciliationFinding")
-	for _, x := range s.list {
+	for _, key := range slices.SortedFunc(maps.Keys(s.list), findingKey.compare) {
+		x := s.list[key]
 		open++
 		x.Type, x.Parent, x.Config = t.Name, s.head.ID, s.head.Config
 		if _, err := s.c.Following().Create(t, x); err != nil {

@@ -190,8 +190,13 @@ func writeObservation(tx *store.Tx, api *resource.API, configuration, policy int
 		return err
 	}
 	there := err == nil
-	x.Type, x.LastSeenDateTime = "Observation", tx.Now()
-	x.FirstSeenDateTime = x.LastSeenDateTime
+	x.Type = "Observation"
+	if x.LastSeenDateTime.IsZero() {
+		x.LastSeenDateTime = tx.Now()
+	}
+	if x.FirstSeenDateTime.IsZero() {
+		x.FirstSeenDateTime = x.LastSeenDateTime
+	}
 	if there {
 		if err := x.keep(text); err != nil {
 			return fmt.Errorf("observation %d: %w", id, err)
@@ -269,7 +274,8 @@ type addressMembers struct {
 
 // Complete adds the values of observations to the bodies of addresses: when an address was seen last, and where.
 func (*Observations) Complete(tx *store.Tx, rows []*store.Resource) error {
-	if some, err := tx.Exists(store.Query{From: observationRows}); err != nil || !some {
+	var some bool
+	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM observation)").Scan(&some); err != nil || !some {
 		return err
 	}
 	type place struct {

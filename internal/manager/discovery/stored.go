@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -100,6 +102,11 @@ func readValues(tx *store.Tx, api *resource.API, address int64) (v storedValues,
 // discoveredKey identifies a discovered device of a policy by its type and its address.
 type discoveredKey struct{ kind, address string }
 
+// compare orders devices by their type and address.
+func (k discoveredKey) compare(other discoveredKey) int {
+	return cmp.Or(cmp.Compare(k.kind, other.kind), findingKey{address: k.address}.compare(findingKey{address: other.address}))
+}
+
 // updateDiscovered replaces the discovered devices of the policy by the routers, switches and hosts that were seen.
 func (w *sweep) updateDiscovered(c *resource.Change) error {
 	wanted := map[discoveredKey]func(o schema.Object){}
@@ -151,7 +158,8 @@ func (w *sweep) updateDiscovered(c *resource.Change) error {
 		}); err != nil {
 		return err
 	}
-	for key, set := range wanted {
+	for _, key := range slices.SortedFunc(maps.Keys(wanted), discoveredKey.compare) {
+		set := wanted[key]
 		t := c.API.TypeNamed(key.kind)
 		o := t.New()
 		h := schema.HeadOf(o)

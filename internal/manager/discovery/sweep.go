@@ -190,26 +190,32 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	var failure error
-	if w != nil {
-		if failure = s.scan(ctx, w); ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if w == nil || !w.common.Enabled { // deleted or disabled meanwhile
+		return s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error { return dequeue(tx, id) })
 	}
-	switch {
-	case failure != nil:
-		s.log.Warn("discovery failed", "policy", id, "reason", failure)
-	case w != nil:
-		if err := s.writeObservations(ctx, w); err != nil {
-			return err
-		}
-		if err := s.readStored(ctx, w); err != nil {
-			return err
-		}
+	failure := s.scan(ctx, w)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.store(ctx, w, failure)
+}
+
+// dequeue removes a policy from the queue.
+func dequeue(tx *store.Tx, policy int64) error {
+	return tx.Write("DELETE FROM sweep_due WHERE policy = ?", policy)
+}
+
+// store stores the result of a scan: the observations, and in one transaction the findings and the run. failure is the reason of a scan that
+// failed; such a run changes nothing.
+func (s *Sweeper) store(ctx context.Context, w *sweep, failure error) error {
+	if failure != nil {
+		s.log.Warn("discovery failed", "policy", w.head.ID, "reason", failure)
+	} else if err := errors.Join(s.writeObservations(ctx, w), s.readStored(ctx, w)); err != nil {
+		return err
 	}
 	result := ReconciliationRun{State: runFailed}
-	err = s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
-		if err := tx.Write("DELETE FROM sweep_due WHERE policy = ?", id); err != nil || w == nil {
+	err := s.lease.Update(ctx, s.author(w), func(tx *store.Tx) (err error) {
+		if err := dequeue(tx, w.head.ID); err != nil {
 			return err
 		}
 		c := &resource.Change{Tx: tx, API: s.api}
@@ -217,7 +223,7 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 			Devices: int64(len(w.devices))}
 		if failure != nil {
 			result.Messages = append([]string{failure.Error()}, w.messages...)
-			return errors.Join(recordRun(c, w.head, result), event.Add(tx, w.failureEvent(failure), id))
+			return errors.Join(recordRun(c, w.head, result), event.Add(tx, w.failureEvent(failure), w.head.ID))
 		}
 		result.State = runDone
 		if result.Findings, err = w.settle(c); err != nil {
@@ -225,7 +231,7 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 		}
 		return recordRun(c, w.head, result)
 	})
-	if err == nil && w != nil {
+	if err == nil {
 		s.Ended(result.State)
 	}
 	return err
@@ -248,13 +254,10 @@ func (s *Sweeper) scan(ctx context.Context, w *sweep) error {
 
 // author returns the author of the changes, whose comment names the policy.
 func (s *Sweeper) author(w *sweep) store.Author {
-	if w == nil {
-		return store.Author{}
-	}
 	return store.Author{Comment: fmt.Sprintf("reconciliation policy %d", w.head.ID)}
 }
 
-// plan returns a sweep with the addresses to ping; nil if the policy was deleted or disabled meanwhile.
+// plan returns a sweep with the addresses to ping; nil if the policy was deleted meanwhile.
 func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
 	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
 		w = nil
@@ -276,11 +279,11 @@ func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
 		case *IPv6ReconciliationPolicy:
 			one.common, one.method = &x.Reconciliation, x.DiscoveryMethod
 		}
-		if one.common == nil || !one.common.Enabled {
+		if one.common == nil {
 			return nil
 		}
 		one.pace = newPacer(one.common.PacketsPerSecond)
-		if usesSNMP(one.method) {
+		if usesSNMP(one.method) && one.common.SNMP != nil {
 			secrets, err := s.api.Secrets(tx, o)
 			if err != nil {
 				return err

@@ -325,7 +325,7 @@ func (x *Zone) deriveSigned(c *resource.Change) error {
 		x.Signed = x.SigningPolicy.ID != 0
 	}
 	if x.Signed && x.SigningPolicy.ID == 0 {
-		return problem.Field("MissingRequiredField", "signingPolicy", "is required if signed is true")
+		return problem.Field("MissingRequiredField", "signingPolicy", "choose a signing policy to sign the zone")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"maps"
 	"slices"
@@ -392,4 +393,15 @@ func (s *Service) IsSilent(tx *store.Tx, servicePoint string) (bool, error) {
 	connected := 0
 	err := tx.QueryRow("SELECT coalesce(max(connected), 1) FROM presence WHERE service_point = ?", servicePoint).Scan(&connected)
 	return connected == 0, err
+}
+
+// ReadConnection returns whether a service point exists, and whether it is connected.
+func ReadConnection(tx *store.Tx, id string) (there, connected bool, err error) {
+	var n int
+	err = tx.QueryRow("SELECT coalesce(p.connected, 0) FROM service_point s LEFT JOIN presence p ON p.service_point = s.id WHERE s.id = ?", id).
+		Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, nil
+	}
+	return err == nil, n == 1, err
 }

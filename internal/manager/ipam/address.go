@@ -111,6 +111,9 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported",
 			"state: set and change a gateway by the field gateway of its network")
 	}
+	if err := x.fillClient(c, x.State, &x.ClientIdentifier); err != nil {
+		return err
+	}
 	if err := x.resolveClients(c, &x.ClientIdentifier, true); err != nil {
 		return err
 	}
@@ -129,10 +132,16 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 // BeforeWrite removes a new address from the free space of the network.
 func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, schema.RefList{}
+	if err := x.fillClient(c, x.State, &x.ClientIdentifier); err != nil {
+		return err
+	}
 	if err := x.resolveClients(c, &x.ClientIdentifier, false); err != nil {
 		return err
 	}
 	if err := x.checkReservation(c, x.State, x.ClientIdentifier); err != nil {
+		return err
+	}
+	if err := x.checkReservedUsing(c); err != nil {
 		return err
 	}
 	if !c.IsCreation() {
@@ -141,11 +150,43 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 	return assign(c, &x.Head, &x.Address)
 }
 
+// checkReservedUsing rejects a reservation by an identifier that the address does not have.
+func (x *IPv6Address) checkReservedUsing(c *resource.Change) error {
+	if x.State != "DHCP_RESERVED" || !c.IsCreation() && !c.SetFields["reservedUsing"] && !c.SetFields["macAddress"] &&
+		!c.SetFields["clientIdentifier"] && !c.SetFields["state"] {
+		return nil
+	}
+	switch {
+	case x.ReservedUsing == "CLIENT_DUID" && x.ClientIdentifier.ID == 0:
+		return problem.Invalid("reservedUsing", "CLIENT_DUID requires a clientIdentifier with the DUID of the client")
+	case x.ReservedUsing == "MAC_ADDRESS" && x.MACAddress.ID == 0:
+		return problem.Invalid("reservedUsing", "MAC_ADDRESS requires a macAddress: the hardware address of the client")
+	}
+	return nil
+}
+
+// fillClient reserves a leased address for the client of its lease if the request names no client.
+func (x *Assignment) fillClient(c *resource.Change, state string, identifier *schema.Ref) error {
+	named := func(r schema.Ref, field string) bool { return r.ID != 0 || r.By != "" || c.SetFields[field] }
+	if state != "DHCP_RESERVED" || !c.IsCreation() && !c.SetFields["state"] || !x.Address.IsValid() || named(x.MACAddress, "macAddress") ||
+		named(*identifier, "clientIdentifier") {
+		return nil
+	}
+	l := leasesIn(c.Tx)
+	if l == nil {
+		return nil
+	}
+	var err error
+	x.MACAddress.By, identifier.By, err = l.Client(c.Tx, x.Config, x.Address)
+	return err
+}
+
 // checkReservation rejects a DHCP reservation without a client.
 func (x *Assignment) checkReservation(c *resource.Change, state string, identifier schema.Ref) error {
 	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
 		(c.IsCreation() || c.SetFields["state"] || c.SetFields["macAddress"] || c.SetFields["clientIdentifier"]) {
-		return problem.Invalid("state", "DHCP_RESERVED requires a macAddress or a clientIdentifier: the client to reserve the address for")
+		return problem.Invalid("state", "DHCP_RESERVED requires a macAddress or a clientIdentifier: the client to reserve the address for. "+
+			"The address has no lease to take the client from")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"portolan/internal/engine/store"
@@ -18,6 +19,9 @@ type leases interface {
 	CountNetworks(tx *store.Tx) (map[int64]map[string]int64, error)
 	// Trends returns how the numbers of leases of DHCP ranges have changed; a range without a history is missing.
 	Trends(tx *store.Tx, ids []int64) (map[int64]Trend, error)
+	// Client returns the client that leases an address now: its hardware address and its client identifier or DUID, as an address names
+	// them. Both are empty if the address has no lease.
+	Client(tx *store.Tx, configuration int64, a netip.Addr) (hardware, identifier string, err error)
 	// Complete adds the values of their leases to whole bodies of reserved addresses.
 	Complete(tx *store.Tx, rows []*store.Resource) error
 }

@@ -71,7 +71,7 @@ func utilizationOf(size *big.Int, u Usage, t Trend, now time.Time) Utilization {
 	}
 	full := 0.0
 	if *one.Free > 0 {
-		if perHour <= 0 {
+		if t.PerHour <= 0 {
 			return one
 		}
 		full = float64(*one.Free) / t.PerHour

@@ -94,6 +94,7 @@ func (m *Manager) takeLeases() {
 		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
 			return reporter.Apply(tx, from.ServicePoint, from.Node, records)
 		}})
+	dhcp.Connect(m.Address, fleet.ReadConnection, dhcppublish.ServersOf)
 	observations := dhcp.NewObservationReporter(m.Address)
 	observations.Refused = m.metrics.clientRefused
 	m.Fleet.RegisterTaker(dhcplease.Observations, fleet.StreamTaker{Decode: observations.Decode,

@@ -87,11 +87,11 @@ func (p *dhcpPlan) fetch() int {
 		p.T.Fatal(err)
 	}
 	size := stream.Len()
-	revision, units, err := dhcpdata.ReadAll(&stream, p.revision, p.units)
+	last, units, err := dhcpdata.ReadAll(&stream, p.revision, p.units)
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	p.revision, p.units = revision, units
+	p.revision, p.units = last.To, units
 	return size
 }
 

@@ -66,11 +66,11 @@ func (p *pairMember) fetch() {
 	}); err != nil {
 		p.m.T.Fatal(err)
 	}
-	revision, units, err := dhcpdata.ReadAll(&stream, p.revision, p.units)
+	last, units, err := dhcpdata.ReadAll(&stream, p.revision, p.units)
 	if err != nil {
 		p.m.T.Fatal(err)
 	}
-	p.revision, p.units = revision, units
+	p.revision, p.units = last.To, units
 }
 
 // pair returns the pair in the content of the server.

@@ -8,6 +8,7 @@ import (
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
@@ -177,11 +178,18 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	return err
 }
 
-// expireImported ends the imported leases that have expired before a server has confirmed them.
+// expireImported ends the imported leases that have expired before a server has confirmed them, and those of servers that never return.
 func (m *Manager) expireImported(ctx context.Context, update store.Updater) error {
 	n, err := dhcp.ExpireImported(ctx, m.Address, update)
 	if n > 0 {
 		m.log.Info("imported leases expired", "count", n)
+	}
+	if err != nil {
+		return err
+	}
+	released, ended, err := dhcp.EndLost(ctx, m.Address, update, dhcppublish.NetworkChanged)
+	if released+ended > 0 {
+		m.log.Info("leases of lost servers released", "count", released, "expired", ended)
 	}
 	return err
 }

@@ -27,6 +27,9 @@ type Envelope struct {
 	// out.
 	Size int64  `json:"size,omitempty"`
 	Hash string `json:"hash,omitempty"`
+	// Restores reports that the manager restores the leases of DHCP servers that have lost them. Managers of the previous release leave it
+	// out.
+	Restores bool `json:"restores,omitempty"`
 }
 
 // envelopeLetter is the first octet of an envelope. maxEnvelope is the maximum size of its JSON, in octets.

@@ -88,6 +88,16 @@ func (c *Content) Orders() map[int64][]Order {
 // Serves reports whether a network contains an address.
 func (c *Content) Serves(a netip.Addr) bool { return c.find(a) != nil }
 
+// HasNetworks reports whether there are networks of IPv4, or of IPv6.
+func (c *Content) HasNetworks(v4 bool) bool {
+	for p := range c.byPrefix {
+		if p.Addr().Is4() == v4 {
+			return true
+		}
+	}
+	return false
+}
+
 // NetworkOf returns the id of the most specific network that contains an address; 0 if there is none.
 func (c *Content) NetworkOf(a netip.Addr) int64 {
 	if n := c.find(a); n != nil {

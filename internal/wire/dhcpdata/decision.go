@@ -155,6 +155,9 @@ type decider struct {
 	requests   [256]bool
 	fqdn       clientFQDN
 	named      named
+	// scopes is the memory for the layers of a usual decision, and used the number of its elements in use.
+	scopes [4 * usualLayers]*scope
+	used   int
 }
 
 // matched is a class of the client, with its subclass if it has one.
@@ -232,7 +235,11 @@ const usualLayers = 4
 
 // layers returns the scopes for an address of a network. p and r may be nil.
 func (d *decider) layers(n *network, p *pool, r *reservation) layers {
-	all := make(layers, 0, usualLayers)
+	var all layers
+	if d.used < len(d.scopes) {
+		all = d.scopes[d.used : d.used : d.used+usualLayers]
+		d.used += usualLayers
+	}
 	add := func(s *scope) {
 		if s != nil {
 			all = append(all, s)

@@ -125,9 +125,9 @@ func TestStream(t *testing.T) {
 	if err := WriteDifference(&difference, first, second, before, after); err != nil {
 		t.Fatal(err)
 	}
-	revision, got, err := ReadAll(bytes.NewReader(append(whole.Bytes(), difference.Bytes()...)), "", nil)
-	if err != nil || revision != second || got.Hash() != after.Hash() || len(got) != len(after) {
-		t.Fatalf("%s with %d units, %v; want %s", revision, len(got), err, second)
+	last, got, err := ReadAll(bytes.NewReader(append(whole.Bytes(), difference.Bytes()...)), "", nil)
+	if err != nil || last.To != second || !last.Restores || got.Hash() != after.Hash() || len(got) != len(after) {
+		t.Fatalf("%v with %d units, %v; want %s", last, len(got), err, second)
 	}
 	if difference.Len() > 1000 {
 		t.Errorf("a change of two records costs %d octets", difference.Len())
@@ -135,11 +135,11 @@ func TestStream(t *testing.T) {
 	// An invalid difference keeps the content before it, and one of a chain from nothing keeps that before the chain.
 	wrong := bytes.Clone(difference.Bytes())
 	wrong[len(wrong)-4] ^= 1
-	if revision, got, err = ReadAll(bytes.NewReader(wrong), first, before); err == nil || revision != first || len(got) != len(before) {
-		t.Errorf("an invalid stream results in %s %v", revision, err)
+	if last, got, err = ReadAll(bytes.NewReader(wrong), first, before); err == nil || last.To != first || len(got) != len(before) {
+		t.Errorf("an invalid stream results in %v %v", last, err)
 	}
-	if revision, got, err = ReadAll(bytes.NewReader(append(whole.Bytes(), wrong...)), "", nil); err == nil || revision != "" || got != nil {
-		t.Errorf("an invalid chain results in %s with %d units, %v", revision, len(got), err)
+	if last, got, err = ReadAll(bytes.NewReader(append(whole.Bytes(), wrong...)), "", nil); err == nil || last.To != "" || got != nil {
+		t.Errorf("an invalid chain results in %v with %d units, %v", last, len(got), err)
 	}
 	for n := range whole.Len() {
 		if _, _, err := ReadAll(bytes.NewReader(whole.Bytes()[:n]), "", nil); err == nil {
@@ -229,13 +229,13 @@ func FuzzReadAll(f *testing.F) {
 	}
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
-		to, got, err := ReadAll(bytes.NewReader(text), "", nil)
+		last, got, err := ReadAll(bytes.NewReader(text), "", nil)
 		if err != nil {
 			return
 		}
-		revision, err := zonedata.ParseRevision(to)
+		revision, err := zonedata.ParseRevision(last.To)
 		if err != nil || revision.Hash != got.Hash() {
-			t.Errorf("%s is the revision of content with the hash %s: %v", to, got.Hash(), err)
+			t.Errorf("%v is the envelope of content with the hash %s: %v", last, got.Hash(), err)
 		}
 	})
 }

@@ -49,7 +49,7 @@ type Writer struct {
 // NewWriter starts a stream from a revision, which may be empty, to another.
 func NewWriter(w io.Writer, from, to string) *Writer {
 	out := &Writer{out: bufio.NewWriterSize(w, partSize)}
-	head, err := content.Envelope{Kind: Kind, From: from, To: to}.Bytes()
+	head, err := content.Envelope{Kind: Kind, From: from, To: to, Restores: true}.Bytes()
 	if out.err = err; err == nil {
 		_, out.err = out.out.Write(head)
 	}
@@ -155,26 +155,27 @@ func WriteDifference(out io.Writer, from, to string, before, after Units) error 
 	return w.Close()
 }
 
-// ReadAll applies all streams of in, one after another, to content at a revision, and returns the resulting content. It does not change
-// before. A stream from nothing replaces the content. If a stream after the first one is invalid, ReadAll returns the content before it
+// ReadAll applies all streams of in, one after another, to content at a revision, and returns the resulting content with its envelope. It
+// does not change before. A stream from nothing replaces the content. If a stream after the first one is invalid, ReadAll returns the content before it
 // together with the error; an invalid first stream, or one of a chain from nothing, changes nothing.
-func ReadAll(in io.Reader, revision string, before Units) (string, Units, error) {
+func ReadAll(in io.Reader, revision string, before Units) (content.Envelope, Units, error) {
 	r := bufio.NewReaderSize(in, partSize)
-	startRevision, start := revision, before
+	last := content.Envelope{To: revision}
+	first, start := last, before
 	fromNothing := false
 	for n := 0; ; n++ {
 		if _, err := r.Peek(1); n > 0 && errors.Is(err, io.EOF) {
-			return revision, before, nil
+			return last, before, nil
 		}
-		e, after, err := readStream(r, revision, before)
+		e, after, err := readStream(r, last.To, before)
 		fromNothing = fromNothing || n == 0 && e.From == ""
 		if err != nil {
 			if fromNothing {
-				return startRevision, start, err
+				return first, start, err
 			}
-			return revision, before, err
+			return last, before, err
 		}
-		revision, before = e.To, after
+		last, before = e, after
 	}
 }
 

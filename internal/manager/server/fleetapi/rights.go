@@ -41,8 +41,8 @@ func (a *API) limitByLabels(r *http.Request, p authz.Principal, needed authz.Lev
 		if sees {
 			return nil, identity.Forbidden(p)
 		}
-		return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view the fleet: this requires access rights to everything,"+
-			" or rights on labels (fleetRights)", p.Name)
+		return nil, problem.Forbidden("AccessDenied", "you do not have permission to view the fleet: it requires access rights on "+
+			"everything, or rights on labels (fleetRights)")
 	}
 	l := &limited{scopes: scopes}
 	r = r.WithContext(context.WithValue(r.Context(), limitedKey{}, l))

@@ -191,11 +191,12 @@ func TestEachBadInput(t *testing.T) {
 			"not-holder"},
 		{"DECLINE of no address", func(p *raw) []byte { return p.option(54, 127, 0, 0, 1).end() }, decline, "not-holder"},
 		{"INFORM without ciaddr", func(p *raw) []byte { return p.end() }, inform, "bad-message"},
-		{"60 kB, END in the middle", func(p *raw) []byte { return append(p.end(), make([]byte, 60_000)...) }, discover, "OFFER"},
+		{"60 kB, END in the middle", func(p *raw) []byte { return append(p.end(), make([]byte, 60_000)...) }, discover, tooLong},
 		{"60 kB of options", func(p *raw) []byte {
 			return p.append(bytes.Repeat(append([]byte{12, 250}, many(250, 'a')...), 240)...).end()
-		},
-			discover, "truncated-option"},
+		}, discover, tooLong},
+		{"4,097 octets", func(p *raw) []byte { return append(p.end(), make([]byte, 4097-244)...) }, discover, tooLong},
+		{"4,096 octets", func(p *raw) []byte { return append(p.end(), make([]byte, 4096-244)...) }, discover, "OFFER"},
 	}
 	for i, one := range rows {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "udp4", address)

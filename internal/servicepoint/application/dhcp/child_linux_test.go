@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ const childVariable = "PORTOLAN_TEST_DHCP"
 // dnsVariable contains the port that a child sends its updates of DNS to.
 const dnsVariable = "PORTOLAN_TEST_DHCP_DNS"
 
-// Files of a child.
+// Files of a child. It creates readyFile, with its conditions, when it serves.
 const (
 	contentFile       = "content"
 	configurationFile = "configuration"
@@ -89,7 +90,9 @@ func runChild(dir string) {
 	configuration, err := os.ReadFile(filepath.Join(dir, configurationFile))
 	fail(err)
 	fail(s.Configure(configuration))
-	fail(os.WriteFile(filepath.Join(dir, readyFile), nil, 0o600))
+	whole := filepath.Join(dir, readyFile+".new") // the test reads the conditions when the file exists
+	fail(os.WriteFile(whole, []byte(strings.Join(s.Health(), "\n")), 0o600))
+	fail(os.Rename(whole, filepath.Join(dir, readyFile)))
 	select {}
 }
 

@@ -34,13 +34,19 @@ const (
 	entryPairReport = 'G'
 )
 
+// Usual sizes of entries in octets, with room for names.
+const (
+	usualEvent   = 160
+	usualRenewal = 40
+)
+
 // event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
 func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
 	index := slices.Index(dhcplease.Kinds, kind)
 	if index < 0 {
 		panic(fmt.Sprintf("unknown kind %q of events", kind))
 	}
-	return l.append(appendNumber(appendNumber([]byte{entryEvent, byte(index)}, at), order))
+	return l.append(appendNumber(appendNumber(append(make([]byte, 0, usualEvent), entryEvent, byte(index)), at), order))
 }
 
 // readEvent reads an entry of an event without its first octet.
@@ -63,7 +69,8 @@ func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err
 
 // renewal returns the entry of a renewal.
 func renewal(l *lease) []byte {
-	return appendNumber(appendNumber(appendAddress([]byte{entryRenewal}, l.address), l.renewed), l.expires)
+	to := append(make([]byte, 0, usualRenewal), entryRenewal)
+	return appendNumber(appendNumber(appendAddress(to, l.address), l.renewed), l.expires)
 }
 
 // readRenewal reads an entry of a renewal without its first octet.

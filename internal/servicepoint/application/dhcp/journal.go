@@ -30,10 +30,12 @@ type journal struct {
 	// writing is held while records are written, and acknowledging while the file with the acknowledged number is. Neither is held together
 	// with the lock of readers: nobody else waits for the disk.
 	writing, acknowledging sync.Mutex
-	// The following fields are guarded by writing: the open file of the last segment with its size, and the reason why it is not usable.
+	// The following fields are guarded by writing: the open file of the last segment with its size, the reason why it is not usable, and a
+	// buffer for records.
 	file   journalFile
 	size   int64
 	broken error
+	text   []byte
 
 	mu sync.Mutex
 	// The following fields are guarded by mu: the segments by their first number, the number of the newest checkpoint, the last number that
@@ -65,6 +67,8 @@ const (
 	defaultSegment = 64 << 20
 	maxEntry       = 128 << 10
 	entryHeader    = 16
+	// maxKeptText is the maximum size of the buffer that is kept between two groups of records.
+	maxKeptText = 1 << 20
 	// entryBuffer is the size of the buffer to read records.
 	entryBuffer = 256 << 10
 )
@@ -263,12 +267,15 @@ func (j *journal) append(entries [][]byte) (err error) {
 			return err
 		}
 	}
-	var text []byte
+	text := j.text[:0]
 	for i, entry := range entries {
 		if len(entry) == 0 || len(entry) > maxEntry {
 			return fmt.Errorf("a record of %d octets", len(entry))
 		}
 		text = appendEntry(text, first+uint64(i), entry)
+	}
+	if cap(text) <= maxKeptText {
+		j.text = text
 	}
 	if _, err = j.file.Write(text); err == nil {
 		err = j.file.Sync()

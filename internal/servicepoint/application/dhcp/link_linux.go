@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-type prefix = netip.Prefix
-
 // link is a packet socket of an interface. It receives the broadcasts of clients, and sends to clients that have no address yet.
 type link struct {
 	s       *service
@@ -32,6 +30,9 @@ type link struct {
 	sending sync.RWMutex
 	ended   bool
 }
+
+// flagTruncated marks a received packet that is longer than its buffer.
+const flagTruncated = unix.MSG_TRUNC
 
 // receiveWait is the time after which a receiver examines whether the link was closed.
 const receiveWait = 200 * time.Millisecond
@@ -77,13 +78,14 @@ func (l *link) prepare() error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
-// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, that were received, without a VLAN tag, and that are not
-// fragments.
+// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, in frames to this machine or to all, that are not
+// fragments. The kernel removes the VLAN tag of a frame before it delivers the frame to a socket of a protocol, and marks the frame as one
+// to another machine.
 var linkFilter = []bpf.Instruction{
 	bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 13},
 	bpf.LoadExtension{Num: bpf.ExtType},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 11},
+	bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: unix.PACKET_BROADCAST, SkipTrue: 11},
 	bpf.LoadAbsolute{Off: 9, Size: 1},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 9},
 	bpf.LoadAbsolute{Off: 16, Size: 4},
@@ -122,22 +124,24 @@ func (l *link) close() {
 
 func (l *link) read() {
 	buffer, control := make([]byte, maxMessage), make([]byte, 256)
+	receiver := l.s.newReceiver(l.name)
 	for {
 		select {
 		case <-l.closed:
 			return
 		default:
 		}
-		n, controls, _, sender, err := unix.Recvmsg(l.fd, buffer, control, 0)
+		n, controls, flags, sender, err := unix.Recvmsg(l.fd, buffer, control, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
 		case err != nil: // the interface is down or gone; the service examines it
-			select {
-			case <-l.closed:
-				return
-			case <-time.After(receiveWait):
-			}
+			receiver.Failed(err)
+			continue
+		}
+		receiver.Received()
+		if flags&flagTruncated != 0 {
+			l.s.engine.counters.refuse(0, tooLong)
 			continue
 		}
 		from, port, payload, err := datagram(buffer[:n], hasChecksum(control[:controls]))

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-type prefix = netip.Prefix
+// flagTruncated marks a received packet that is longer than its buffer, which this system does not report.
+const flagTruncated = 0
 
 // link does not exist on this system: clients without a relay are not served.
 type link struct {

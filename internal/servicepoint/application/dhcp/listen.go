@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/dhcpdata"
 
 	"golang.org/x/net/ipv4"
@@ -27,7 +28,7 @@ type listener struct {
 	inbox   *inbox[incoming]
 }
 
-// maxMessage is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
+// maxMessage is the maximum size of a message in octets. Longer ones are not read.
 const maxMessage = 4 << 10
 
 // receiveBuffer is the size of the receive buffer of a socket in bytes, for bursts of clients after a power cut.
@@ -46,9 +47,6 @@ func listen(address string, s *service) (*listener, error) {
 	}
 	return l, nil
 }
-
-// readRetry is the time after which a listener that cannot receive tries again.
-const readRetry = 100 * time.Millisecond
 
 func (l *listener) start() {
 	l.inbox = newInbox(l.s.receive, l.s.overloaded, &l.s.engine.outbox)
@@ -69,36 +67,58 @@ func (l *listener) close() {
 func (l *listener) read() {
 	messages := newMessages(len(ipv4.NewControlMessage(ipv4.FlagDst|ipv4.FlagInterface)), maxMessage)
 	var control ipv4.ControlMessage
+	receiver := l.s.newReceiver(l.address.String())
 	for {
 		n, err := l.packets.ReadBatch(messages, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			l.s.engine.counters.refuse(0, "receive-failed")
-			l.s.log.Warn("receive DHCP message failed", "address", l.address, "error", err)
-			select {
-			case <-l.s.stop:
-			case <-time.After(readRetry):
-			}
+			receiver.Failed(err)
 			continue
 		}
-		for _, m := range messages[:n] {
-			in := incoming{packet: slices.Clone(m.Buffers[0][:m.N]), listener: l}
-			if a, ok := m.Addr.(*net.UDPAddr); ok {
-				in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		receiver.Received()
+		for i := range messages[:n] {
+			in, reason := l.incomingOf(&messages[i], &control)
+			switch {
+			case reason != "":
+				l.s.engine.counters.refuse(0, reason)
+			case in.to == broadcast && l.s.hasLink(in.index): // the link receives it as well
+			default:
+				l.inbox.put(in, isNewClient(in.packet))
 			}
-			control = ipv4.ControlMessage{} // Parse keeps fields that a message does not have
-			if control.Parse(m.OOB[:m.NN]) == nil {
-				in.index = control.IfIndex
-				in.to, _ = netip.AddrFromSlice(control.Dst.To4())
-			}
-			if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
-				continue // the link receives it as well
-			}
-			l.inbox.put(in, isNewClient(in.packet))
 		}
 	}
+}
+
+// Reasons of packets that are not read: a failed read, a packet that is longer than the buffer, and one without its destination.
+const (
+	receiveFailed = "receive-failed"
+	tooLong       = "too-long"
+	noDestination = "no-destination"
+)
+
+// newReceiver returns an observer of a socket at an address, or of a packet socket with the name of its interface.
+func (s *service) newReceiver(address string) *application.Receiver {
+	return application.NewReceiver(s.log, address, func() { s.engine.counters.refuse(0, receiveFailed) })
+}
+
+// incomingOf returns a received packet, or the reason why it is not read. It uses control for the control message.
+func (l *listener) incomingOf(m *ipv4.Message, control *ipv4.ControlMessage) (in incoming, reason string) {
+	if m.Flags&flagTruncated != 0 {
+		return in, tooLong
+	}
+	*control = ipv4.ControlMessage{} // Parse keeps fields that a message does not have
+	a, ok := m.Addr.(*net.UDPAddr)
+	if !ok || control.Parse(m.OOB[:m.NN]) != nil {
+		return in, noDestination
+	}
+	in = incoming{packet: slices.Clone(m.Buffers[0][:m.N]), listener: l, index: control.IfIndex,
+		from: netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())}
+	if in.to, ok = netip.AddrFromSlice(control.Dst.To4()); !ok {
+		return in, noDestination
+	}
+	return in, ""
 }
 
 // newMessages returns the messages to receive a batch into, with control messages of a size.

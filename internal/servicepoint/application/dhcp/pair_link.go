@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"portolan/internal/base/fairlisten"
+	"portolan/internal/servicepoint/application"
 	"portolan/internal/wire/dhcppair"
 )
 
@@ -329,19 +330,17 @@ func (e *engine) pairPort() uint16 {
 
 // accept accepts connections until the listener is closed.
 func (e *engine) accept(l net.Listener) {
+	receiver := application.NewReceiver(e.log, l.Addr().String(), func() { e.counters.refuse(0, receiveFailed) })
 	for {
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			select {
-			case <-e.stop:
-				return
-			case <-time.After(dialInterval):
-			}
+			receiver.Failed(err)
 			continue
 		}
+		receiver.Received()
 		e.tasks.Go(func() { e.greet(conn) })
 	}
 }

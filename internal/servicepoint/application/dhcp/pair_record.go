@@ -86,7 +86,7 @@ func (l *lease) isHeld() bool { return l.pair != nil && l.holder.client != "" &&
 
 // pairedRenewal returns the entry of a renewal of a lease of a pair.
 func pairedRenewal(l *lease) []byte {
-	to := appendAddress([]byte{entryPairedRenewal}, l.address)
+	to := appendAddress(append(make([]byte, 0, 2*usualRenewal), entryPairedRenewal), l.address)
 	return l.pair.append(appendNumber(appendNumber(to, l.renewed), l.expires))
 }
 

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"net/netip"
@@ -59,17 +60,29 @@ func (e *engine) newList() (id uint64, lost bool) {
 	return uint64(e.recall.last), true //nolint:gosec // not negative
 }
 
-// takeRecall ends the wait if the content has the orders for the lost leases, which were performed. Content without a manager, in tests,
-// requests no leases. The caller holds mu.
-func (e *engine) takeRecall(s dhcpdata.Server) {
+// takeRecall ends the wait if the content has the orders for the lost leases, which were performed, or if the manager does not restore
+// leases, as the previous release. Content without a manager, in tests, requests no leases. The caller holds mu.
+func (e *engine) takeRecall(s dhcpdata.Server, restores bool) {
 	r := &e.recall
 	switch {
 	case !r.wanted || s.Snapshot == 0:
 	case r.list != 0 && s.Restored >= r.list:
 		e.log.Info("leases restored", "server", s.Name)
 		e.endRecall()
+	case !restores:
+		e.log.Warn("leases not restored", "reason", "the manager is older than this service point")
+		e.serveUnknown()
 	case r.until == 0:
 		r.until = e.clock.now() + maxRecall
+	}
+}
+
+// serveUnknown ends the wait without the leases: addresses are probed for a time, as after a damage of the journal. The caller holds mu.
+func (e *engine) serveUnknown() {
+	e.endRecall()
+	if e.recall.isNew {
+		e.suspectUntil = e.clock.now() + minSuspicion
+		e.enqueue(commit{entries: [][]byte{appendNumber([]byte{entryDamage}, e.suspectUntil)}, undo: func() {}, done: func() {}})
 	}
 }
 
@@ -86,16 +99,11 @@ func (e *engine) endRecall() {
 func (e *engine) tickRecall() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.clock.now()
-	if !e.recall.wanted || e.recall.until == 0 || now < e.recall.until {
+	if !e.recall.wanted || e.recall.until == 0 || e.clock.now() < e.recall.until {
 		return
 	}
-	e.endRecall()
-	e.log.Warn("leases not restored", "seconds", maxRecall)
-	if e.recall.isNew {
-		e.suspectUntil = now + minSuspicion
-		e.enqueue(commit{entries: [][]byte{appendNumber([]byte{entryDamage}, e.suspectUntil)}, undo: func() {}, done: func() {}})
-	}
+	e.log.Warn("leases not restored", "reason", fmt.Sprintf("the manager has not answered for %d s", maxRecall))
+	e.serveUnknown()
 }
 
 // waits reports whether an address may belong to a lease that the manager has not restored yet: the client has no lease of it here. The

@@ -1,7 +1,9 @@
 package dhcp
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
+	envelopes "portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -95,6 +98,35 @@ func TestLeasesAreNotRestored(t *testing.T) {
 	defer s.engine.mu.Unlock()
 	if s.engine.suspectUntil <= s.engine.clock.now() {
 		t.Error("addresses are not probed")
+	}
+}
+
+// TestLeasesUnderOlderManager checks that a server with a new journal serves at once if the content is that of a manager of the previous
+// release, which does not restore leases, and that it probes addresses.
+func TestLeasesUnderOlderManager(t *testing.T) {
+	t.Parallel()
+	s, address := start(t, t.TempDir(), managed(t, 5, 0))
+	silent(t, s, dial(t, address, 1))
+	deliver(t, func(text []byte) error {
+		in := bufio.NewReader(bytes.NewReader(text))
+		e, err := envelopes.Read(in)
+		if err != nil || !e.Restores {
+			t.Fatal(e, err)
+		}
+		e.Restores = false
+		head, err := e.Bytes()
+		if err != nil || bytes.Contains(head, []byte("restores")) {
+			t.Fatal(string(head), err)
+		}
+		return s.ApplyContent(io.MultiReader(bytes.NewReader(head), in))
+	}, managed(t, 6, 0))
+	if m := dial(t, address, 1).ask(dhcpv4.MessageTypeDiscover); m == nil {
+		t.Error("a new client is not served")
+	}
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	if s.engine.recall.wanted || s.engine.suspectUntil <= s.engine.clock.now() {
+		t.Errorf("leases are wanted: %t; addresses are probed until %d", s.engine.recall.wanted, s.engine.suspectUntil)
 	}
 }
 

@@ -18,7 +18,8 @@ func (e *engine) revision() string { return e.content.Load().revision }
 // streams is invalid, the content before it is used.
 func (e *engine) takeContent(in io.Reader) error {
 	before := e.content.Load()
-	revision, units, invalid := dhcpdata.ReadAll(in, before.revision, before.units)
+	last, units, invalid := dhcpdata.ReadAll(in, before.revision, before.units)
+	revision := last.To
 	if invalid != nil && revision == before.revision {
 		return invalid
 	}
@@ -34,7 +35,7 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.configurePairs(compiled)
 	e.performOrders(compiled)
-	e.takeRecall(compiled.Server)
+	e.takeRecall(compiled.Server, last.Restores)
 	e.names.setContent(compiled)
 	e.mu.Unlock()
 	e.wantSnapshot(compiled.Server.Snapshot)

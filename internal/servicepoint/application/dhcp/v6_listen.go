@@ -78,31 +78,47 @@ func (l *listener6) close() {
 func (l *listener6) read() {
 	messages := newMessages(len(ipv6.NewControlMessage(ipv6.FlagDst|ipv6.FlagInterface)), maxMessage6)
 	var control ipv6.ControlMessage
+	receiver := l.s.newReceiver(l.address.String())
 	for {
 		n, err := l.packets.ReadBatch(messages, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as an ICMP error for an earlier reply
+			receiver.Failed(err)
 			continue
 		}
-		for _, one := range messages[:n] {
-			control = ipv6.ControlMessage{} // Parse keeps fields that a message does not have
-			from, ok := one.Addr.(*net.UDPAddr)
-			if !ok || control.Parse(one.OOB[:one.NN]) != nil {
+		receiver.Received()
+		for i := range messages[:n] {
+			in, reason := incomingOf6(&messages[i], &control)
+			if reason != "" {
+				l.s.engine.counters.refuse(0, reason)
 				continue
 			}
-			to, ok := netip.AddrFromSlice(control.Dst)
-			if !ok {
-				continue
-			}
-			m, err := dhcpmsg.Parse6(slices.Clone(one.Buffers[0][:one.N]))
-			l.inbox.put(incoming6{m, err, from, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
+			l.inbox.put(in, in.err != nil || in.message.Type == dhcpmsg.Solicit6)
 		}
 	}
 }
 
-// maxMessage6 is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
+// incomingOf6 returns a received packet, or the reason why it is not read. It uses control for the control message.
+func incomingOf6(m *ipv6.Message, control *ipv6.ControlMessage) (in incoming6, reason string) {
+	if m.Flags&flagTruncated != 0 {
+		return in, tooLong
+	}
+	*control = ipv6.ControlMessage{} // Parse keeps fields that a message does not have
+	from, ok := m.Addr.(*net.UDPAddr)
+	if !ok || control.Parse(m.OOB[:m.NN]) != nil {
+		return in, noDestination
+	}
+	to, ok := netip.AddrFromSlice(control.Dst)
+	if !ok {
+		return in, noDestination
+	}
+	parsed, err := dhcpmsg.Parse6(slices.Clone(m.Buffers[0][:m.N]))
+	return incoming6{parsed, err, from, to, control.IfIndex}, ""
+}
+
+// maxMessage6 is the maximum size of a message in octets. Longer ones are not read.
 const maxMessage6 = 64 << 10
 
 // receive passes a message to the engine.
@@ -149,42 +165,46 @@ func (l *listener6) receive(in incoming6) {
 	s.engine.handle6(request)
 }
 
-// examineLinks6 joins the groups of servers on each interface whose clients are served. The caller holds mu.
-func (s *service) examineLinks6() {
-	if len(s.listeners6) == 0 {
-		return
-	}
-	all, err := net.Interfaces()
-	if err != nil {
-		s.log.Error("list interfaces failed", "error", err)
-		return
-	}
-	content := s.engine.content.Load().compiled
+// joinGroups joins the groups of servers on each interface whose clients are served. The caller holds mu.
+func (s *service) joinGroups(six *protocol) {
 	for _, l := range s.listeners6 {
 		present := map[int]bool{}
-		for _, i := range all {
-			named := slices.Contains(s.configuration.Interfaces, i.Name)
-			serves := slices.ContainsFunc(prefixesOf(i.Index, false), func(p netip.Prefix) bool { return content.Serves(p.Addr()) })
-			if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagMulticast == 0 || !named && (len(s.configuration.Interfaces) > 0 || !serves) {
-				continue
-			}
+		for name, i := range six.wanted {
 			if present[i.Index] = true; l.joined[i.Index] {
 				continue
 			}
-			err := l.packets.JoinGroup(&i, &net.UDPAddr{IP: allAgents6.AsSlice()})
-			err = errors.Join(err, l.packets.JoinGroup(&i, &net.UDPAddr{IP: allServers6.AsSlice()}))
-			if err != nil {
-				s.linkErrors[i.Name] = fmt.Sprintf("join the groups of DHCPv6: %v", err)
+			if err := l.join(i); err != nil {
+				six.problems[name] = fmt.Sprintf("join the groups of DHCPv6: %v", err)
 				continue
 			}
 			l.joined[i.Index] = true
-			s.log.Info("interface served", "interface", i.Name)
+			s.log.Info("interface served", "interface", name)
 		}
 		for index := range l.joined {
-			if !present[index] { // the kernel leaves the groups of an interface that vanishes
+			if !present[index] {
+				l.leave(index)
 				delete(l.joined, index)
 			}
 		}
+	}
+}
+
+// join joins the groups of servers on an interface, both or none.
+func (l *listener6) join(i *net.Interface) error {
+	for _, group := range []netip.Addr{allAgents6, allServers6} {
+		if err := l.packets.JoinGroup(i, &net.UDPAddr{IP: group.AsSlice()}); err != nil {
+			l.leave(i.Index)
+			return err
+		}
+	}
+	return nil
+}
+
+// leave leaves the groups of servers on an interface. The socket keeps them while the interface is down, and even after it lost IPv6, and
+// could not join them again.
+func (l *listener6) leave(index int) {
+	for _, group := range []netip.Addr{allAgents6, allServers6} {
+		_ = l.packets.LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()}) // the interface may have vanished
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/fairlisten"
+	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/udpbatch"
 	"portolan/internal/wire/zonedata"
 )
@@ -161,7 +162,9 @@ func (l *listener) servePackets(c *net.UDPConn) {
 		return
 	}
 	one := new(exchange)
+	receiver := l.newReceiver()
 	_ = p.Serve(func(n int) {
+		receiver.Received()
 		for i := range n {
 			m := p.Message(i)
 			if isUpdate(m) {
@@ -172,7 +175,12 @@ func (l *listener) servePackets(c *net.UDPConn) {
 				p.Reply(i, answer)
 			}
 		}
-	}) // until the socket is closed
+	}, receiver.Failed) // until the socket is closed
+}
+
+// newReceiver returns an observer of a socket.
+func (l *listener) newReceiver() *application.Receiver {
+	return application.NewReceiver(l.a.log, l.at.String(), func() { l.a.counts.receiveFailures.Add(1) })
 }
 
 // addressOf returns the address of a client without its IPv6 zone.
@@ -194,15 +202,17 @@ func (l *listener) answerUpdate(p *udpbatch.Conn, m []byte, from udpbatch.Origin
 
 // serveStream accepts connections.
 func (l *listener) serveStream() {
+	receiver := l.newReceiver()
 	for {
 		c, err := l.stream.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // for example too many open files
-			time.Sleep(10 * time.Millisecond)
+			receiver.Failed(err)
 			continue
 		}
+		receiver.Received()
 		one := &connection{network: networkOf(clientOf(c))}
 		one.lastActive.Store(time.Now().UnixNano())
 		l.mu.Lock()

@@ -55,6 +55,31 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
+// TestListenerSurvivesErrors checks that a failing listener of connections is counted, and accepts connections after the failure.
+func TestListenerSurvivesErrors(t *testing.T) {
+	a := start(t, nil, given{name: "harbour.example.", records: harbour})
+	on := listening(t, a)
+	stream, _ := a.listeners[on].stream.(*net.TCPListener)
+	if err := stream.SetDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	failures := func() int64 {
+		d, _ := a.Diagnostics().(Diagnostics)
+		return d.ReceiveFailures
+	}
+	for end := time.Now().Add(time.Minute); failures() < 5; time.Sleep(time.Millisecond) { // until they are counted
+		if time.Now().After(end) {
+			t.Fatalf("%d failures are counted", failures())
+		}
+	}
+	if err := stream.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := versionAt("tcp", on.String()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFailedConfiguration checks that a failed configuration changes nothing, including listeners whose transport was to change.
 func TestFailedConfiguration(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})

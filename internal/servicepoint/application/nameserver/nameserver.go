@@ -229,6 +229,8 @@ type counts struct {
 	left  atomic.Int64
 	// limited counts the answers that the rate limit truncated or dropped.
 	limited atomic.Int64
+	// receiveFailures counts failures of sockets.
+	receiveFailures atomic.Int64
 }
 
 // Configure replaces the listeners and settings. After an error the previous ones remain in use.
@@ -444,6 +446,8 @@ type Diagnostics struct {
 	Left    int64            `json:"left"`
 	// Limited counts the answers that the rate limit truncated or dropped.
 	Limited int64 `json:"limited"`
+	// ReceiveFailures counts failures of sockets, which are read again.
+	ReceiveFailures int64 `json:"receiveFailures"`
 	// CertificateExpiration is the expiry time of the certificate in Unix milliseconds; 0 without one.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
 }
@@ -453,7 +457,7 @@ func (a *nameServer) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
 		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
-		Signatures: a.signatures.made.Load(), Unsigned: a.ahead.zones()}
+		ReceiveFailures: a.counts.receiveFailures.Load(), Signatures: a.signatures.made.Load(), Unsigned: a.ahead.zones()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		if d.Records += z.records; z.chain != nil {

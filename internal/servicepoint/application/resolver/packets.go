@@ -6,7 +6,11 @@ import (
 	"net"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	dns "portolan/internal/base/dnsmsg"
+	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/udpbatch"
 )
 
@@ -28,7 +32,9 @@ func (s *socket) readPackets(c *net.UDPConn) {
 		return
 	}
 	r := &packetReader{s: s, p: p}
+	receiver := application.NewReceiver(s.front.Load().of.log, s.of.address(), receiveFailures.WithLabelValues(s.of.address()).Inc)
 	_ = p.Serve(func(n int) { // until the socket is closed
+		receiver.Received()
 		f := s.front.Load()
 		generation, now := f.of.resolver.contents.Load(), clock()
 		for i := range n {
@@ -39,8 +45,12 @@ func (s *socket) readPackets(c *net.UDPConn) {
 				r.pass(i, m)
 			}
 		}
-	})
+	}, receiver.Failed)
 }
+
+// receiveFailures counts failures of sockets, which are read again.
+var receiveFailures = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_receive_failures_total",
+	Help: "Failed reads of UDP sockets, by address."}, []string{"address"})
 
 // messages are buffers for queries and answers of CoreDNS.
 var messages = sync.Pool{New: func() any { return &message{} }}

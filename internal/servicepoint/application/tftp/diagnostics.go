@@ -14,6 +14,8 @@ const (
 	refusedPacket   = "malformed"
 	refusedBusy     = "tooManyTransfers"
 	refusedRepeated = "repeated"
+	// receiveFailed counts failures of a socket, not requests.
+	receiveFailed = "receiveFailed"
 )
 
 // counts are the numbers of transfers and octets, and of refused requests by reason.

@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"portolan/internal/servicepoint/application"
 )
 
 const protocolTFTP = "TFTP"
@@ -79,14 +81,17 @@ func (l *tftpListener) run() { l.group.Go(l.serve) }
 // serve answers requests until the listener is closed.
 func (l *tftpListener) serve() {
 	buffer := make([]byte, maxRequest+1)
+	receiver := application.NewReceiver(l.s.log, l.at.String(), func() { l.s.counts.refuse(receiveFailed) })
 	for {
 		n, client, err := l.conn.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as an ICMP error for an earlier answer
+			receiver.Failed(err)
 			continue
 		}
+		receiver.Received()
 		l.handle(buffer[:n], client)
 	}
 }

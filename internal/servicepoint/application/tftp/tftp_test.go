@@ -563,6 +563,34 @@ func TestListeners(t *testing.T) {
 	await(t, "it is not healthy", func() bool { return len(s.Health()) == 0 })
 }
 
+// TestListenerSurvivesErrors checks that failures of the socket are counted, and that requests are answered after them.
+func TestListenerSurvivesErrors(t *testing.T) {
+	s, at, _ := start(t, map[string]string{"file": "content"}, "")
+	s.mu.Lock()
+	var conn *net.UDPConn
+	for _, l := range s.listeners {
+		if one, is := l.(*tftpListener); is {
+			conn = one.conn
+		}
+	}
+	s.mu.Unlock()
+	if err := conn.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "failures are not counted", func() bool {
+		d, _ := s.Diagnostics().(Diagnostics)
+		return d.Refused[receiveFailed] > 5
+	})
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRaw(t, at)
+	r.request(opRead, "file", "octet")
+	if got := r.receive(soon); !strings.HasPrefix(got, dataHead(1)+"content") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
 // FuzzRequest checks that no packet makes the parser panic, and that each path in a request is a valid one.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("\x00\x01dir/pxe.0\x00octet\x00blksize\x001400\x00"))

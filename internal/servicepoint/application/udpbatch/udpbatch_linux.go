@@ -104,12 +104,13 @@ func nameDestination(raw syscall.RawConn) error {
 }
 
 // Serve calls answer with the number of packets of each batch, and sends the answers, until the socket is closed. The packets are valid
-// until answer returns.
+// until answer returns. Serve calls failed after each failure of the socket; it may wait.
 //
 // The callback of RawConn.Read answers a batch before it returns. A batch that is not full has emptied the socket, and the poller reports
 // each packet that arrives after RawConn.Read began, so the callback can wait for more without another call. After a full batch it returns,
 // so that a closed socket is noticed under any load.
-func (p *Conn) Serve(answer func(n int)) (err error) {
+func (p *Conn) Serve(answer func(n int), failed func(error)) (err error) {
+	var failure error
 	receive := func(fd uintptr) (done bool) {
 		for i := range p.in {
 			p.in[i].header.Namelen = unix.SizeofSockaddrInet6
@@ -119,8 +120,12 @@ func (p *Conn) Serve(answer func(n int)) (err error) {
 			}
 		}
 		n, errno := transmit(unix.SYS_RECVMMSG, fd, p.in[:])
-		if errno != 0 { // beside EAGAIN for example an ICMP error for an earlier answer, which is reported once
-			return errno != unix.EAGAIN
+		if errno == unix.EAGAIN {
+			return false
+		}
+		if errno != 0 { // for example an ICMP error for an earlier answer, which is reported once
+			failure = errno
+			return true
 		}
 		p.answered = 0
 		answer(n)
@@ -128,7 +133,10 @@ func (p *Conn) Serve(answer func(n int)) (err error) {
 		return n == Size
 	}
 	for err == nil {
-		err = p.raw.Read(receive)
+		failure = nil
+		if err = p.raw.Read(receive); err == nil && failure != nil {
+			failed(failure)
+		}
 	}
 	return err
 }

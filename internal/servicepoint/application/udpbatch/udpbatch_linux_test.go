@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPacketsAreServed(t *testing.T) {
 			for i := range n {
 				p.Reply(i, append(p.Buffer(i), p.Message(i)...))
 			}
-		})
+		}, func(err error) { t.Error(err) })
 	}()
 	buf := make([]byte, 100)
 	if err := client.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -90,7 +91,7 @@ func TestClosedUnderLoad(t *testing.T) {
 				return
 			}
 		}
-	})
+	}, func(err error) { t.Error(err) })
 	if !errors.Is(err, net.ErrClosed) || batches != 1 {
 		t.Errorf("%d batches, %v", batches, err)
 	}
@@ -128,5 +129,35 @@ func TestBuffersAreLarge(t *testing.T) {
 	}
 	if size < limit || limit == 0 {
 		t.Errorf("the receive buffer has %d bytes, want at least %d", size, limit)
+	}
+}
+
+// TestFailures checks that each failure of a socket is reported, and that the caller can slow it down. The descriptor is that of a file.
+func TestFailures(t *testing.T) {
+	server, _, p := filled(t, Size) // after a full batch it reads again without waiting
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	failures := 0
+	err = p.Serve(func(int) {
+		if err := p.raw.Control(func(fd uintptr) {
+			if err := unix.Dup3(int(file.Fd()), int(fd), unix.O_CLOEXEC); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}, func(err error) {
+		if failures++; !errors.Is(err, unix.ENOTSOCK) {
+			t.Error(err)
+		}
+		if failures == 3 {
+			_ = server.Close() // the descriptor is a file
+		}
+	})
+	if !errors.Is(err, net.ErrClosed) || failures != 3 {
+		t.Errorf("%d failures, %v", failures, err)
 	}
 }

@@ -26,14 +26,16 @@ type Conn struct {
 // New returns a Conn for a socket.
 func New(c *net.UDPConn) (*Conn, error) { return &Conn{c: c}, nil }
 
-// Serve calls answer for each packet, with the number of packets, 1, and sends the answer, until the socket is closed.
-func (p *Conn) Serve(answer func(n int)) (err error) {
+// Serve calls answer for each packet, with the number of packets, 1, and sends the answer, until the socket is closed. It calls failed
+// after each failure of the socket; it may wait.
+func (p *Conn) Serve(answer func(n int), failed func(error)) (err error) {
 	for {
 		p.n, p.from, err = p.c.ReadFromUDPAddrPort(p.in[:])
 		if errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		if err != nil { // for example an ICMP error for an earlier answer
+			failed(err)
 			continue
 		}
 		p.answer = nil

@@ -31,7 +31,7 @@ func echo(t *testing.T, c *net.UDPConn) {
 					t.Error(err)
 				}
 			}
-		}); !errors.Is(err, net.ErrClosed) {
+		}, func(err error) { t.Error(err) }); !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
 	}()

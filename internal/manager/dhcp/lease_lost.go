@@ -1,0 +1,201 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+)
+
+// endAtOnce is the maximum number of leases that one transaction ends or releases.
+const endAtOnce = 1000
+
+// ExpireImported ends the leases without a server that have expired: imported leases that no server has confirmed, and those of deleted
+// servers. It deletes their orders, and returns the number of ended leases.
+func ExpireImported(ctx context.Context, a *resource.API, update store.Updater) (ended int, err error) {
+	return expireOf(ctx, a, update, 0, 0)
+}
+
+// EndLost handles the leases of servers that never return. Those of a deleted server become leases without a server, which the next server of
+// their network restores, as it does with imported ones. Those of a server without a service point end when they have expired. queue deploys
+// a network again.
+func EndLost(ctx context.Context, a *resource.API, update store.Updater,
+	queue func(tx *store.Tx, configuration, network int64) error) (released, ended int, err error) {
+	deleted, lost, err := findLost(ctx, a)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, server := range deleted {
+		for more := true; more; {
+			n, expired := 0, 0
+			if err := update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+				n, expired, err = releaseSome(tx, a, server, queue)
+				return err
+			}); err != nil {
+				return released, ended, fmt.Errorf("release the leases of server %d: %w", server, err)
+			}
+			released, ended, more = released+n-expired, ended+expired, n == endAtOnce
+		}
+	}
+	for _, server := range lost {
+		n, err := expireOf(ctx, a, update, server, recallMargin)
+		if ended += n; err != nil {
+			return released, ended, fmt.Errorf("end the leases of server %d: %w", server, err)
+		}
+	}
+	return released, ended, nil
+}
+
+// findLost returns the servers with leases that do not exist any more, and those without a service point.
+func findLost(ctx context.Context, a *resource.API) (deleted, lost []int64, err error) {
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		points := connections{tx: tx}
+		for last := int64(0); ; {
+			// An index finds the next server. SELECT DISTINCT would read all leases.
+			if err := tx.QueryRow("SELECT coalesce(min(server), 0) FROM dhcp_lease WHERE server > ?", last).Scan(&last); err != nil || last == 0 {
+				return err
+			}
+			_, err := tx.Head(last)
+			if store.IsNotFound(err) {
+				deleted = append(deleted, last)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			there, _, err := points.read(last)
+			if err != nil {
+				return err
+			}
+			if !there {
+				lost = append(lost, last)
+			}
+		}
+	})
+	return deleted, lost, err
+}
+
+// releaseSome makes leases of a deleted server leases without a server, and orders the next server of their networks to restore those that
+// last. It returns the number of examined leases, and of those that have expired.
+func releaseSome(tx *store.Tx, a *resource.API, server int64,
+	queue func(tx *store.Tx, configuration, network int64) error) (n, expired int, err error) {
+	writers, rows, err := leasesOf(tx, a, server, store.All{})
+	for _, r := range rows {
+		if err != nil {
+			return n, expired, err
+		}
+		var had bool
+		had, err = writers[r.Configuration].release(r)
+		if n++; had {
+			expired++
+		}
+	}
+	for _, w := range writers {
+		err = errors.Join(err, w.pages.write(), w.counts.write())
+		if err == nil {
+			err = w.recallsEnd(queue, nil)
+		}
+	}
+	return n, expired, err
+}
+
+// release makes a lease one without a server. It reports whether the lease has expired.
+func (w *leaseWriter) release(r *store.Resource) (expired bool, err error) {
+	a := store.KeyAddr(r.Low)
+	l, err := w.read(a)
+	if err != nil {
+		return false, err
+	}
+	if l.state != stateFree {
+		if ordered, err := w.recall(a); err != nil || ordered {
+			return false, err
+		}
+		if err := w.expire(r); err != nil {
+			return false, err
+		}
+		expired = true
+	}
+	return expired, errors.Join(w.counts.add(l.server, l.parent, r.Low, stateFree, -1), w.counts.add(0, l.parent, r.Low, stateFree, 1),
+		w.tx.Write("UPDATE dhcp_lease SET server = 0, refs = '', version = version + 1 WHERE id = ?", l.id))
+}
+
+// expire ends a lease at its end, and deletes the order to restore it.
+func (w *leaseWriter) expire(r *store.Resource) error {
+	a := store.KeyAddr(r.Low)
+	end, err := w.pages.end(a)
+	if err != nil {
+		return err
+	}
+	return w.end(r, end, "EXPIRED")
+}
+
+// end ends a lease at a time, and deletes the order to restore it.
+func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error {
+	a := store.KeyAddr(r.Low)
+	l, err := w.read(a)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.change(leaseChange{state: stateFree, start: at, began: l.start, network: l.parent, address: a, mac: l.mac,
+		clientID: l.clientID, reason: reason}),
+		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low))
+}
+
+// serverColumn is the column of leases with their server.
+var serverColumn = store.Field{Kind: store.ColumnInt, Path: []string{"server"}}
+
+// leasesOf returns the first leases of a server that meet a condition, and a writer for each of their configurations.
+func leasesOf(tx *store.Tx, a *resource.API, server int64, where store.Expr) (map[int64]*leaseWriter, []*store.Resource, error) {
+	writers := map[int64]*leaseWriter{}
+	var rows []*store.Resource
+	err := tx.List(store.Query{From: leaseRows, Limit: endAtOnce, Where: store.All{store.Compare{Field: serverColumn, Op: "eq", Value: server},
+		where}}, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		if writers[r.Configuration] == nil {
+			writers[r.Configuration] = newLeaseWriter(tx, a, &store.Resource{ID: server, Configuration: r.Configuration})
+		}
+		return nil
+	})
+	return writers, rows, err
+}
+
+// expireOf ends the leases of a server, or with 0 those without one, whose end is at least a time ago. It returns their number.
+func expireOf(ctx context.Context, a *resource.API, update store.Updater, server int64, margin time.Duration) (ended int, err error) {
+	where := func(tx *store.Tx) store.Expr {
+		return store.All{store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: stateFree},
+			store.Selected{Query: fmt.Sprintf(selectEnds, "p.earliest <= ?", "<= ?"), Args: []any{packEnd(tx.Now().Add(-margin).Unix()),
+				packEnd(tx.Now().Add(-margin).Unix())}}}
+	}
+	for {
+		some := false
+		if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
+			_, rows, err := leasesOf(tx, a, server, where(tx))
+			some = len(rows) > 0
+			return err
+		}); err != nil || !some {
+			return ended, err
+		}
+		n := 0
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+			writers, rows, err := leasesOf(tx, a, server, where(tx))
+			for _, r := range rows {
+				if err == nil {
+					err = writers[r.Configuration].expire(r)
+				}
+			}
+			for _, w := range writers {
+				err = errors.Join(err, w.pages.write(), w.counts.write())
+			}
+			n = len(rows)
+			return err
+		}); err != nil {
+			return ended, err
+		}
+		if ended += n; n < endAtOnce {
+			return ended, nil
+		}
+	}
+}
