@@ -107,6 +107,7 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 	err := e.pg.update(ctx, scope, func(c *pgConn) error {
 		tx := e.store.newTx(ctx, c, at)
 		tx.ids, tx.author, tx.writing = &sequences{e.pg, c}, author, true
+		defer timeStep(ctx)()
 		tx.startFollowers()
 		if err := fn(tx); err != nil {
 			return err

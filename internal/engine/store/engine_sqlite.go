@@ -37,6 +37,8 @@ type sqliteEngine struct {
 	// belongs to the writer; checkRequests asks the writer to check it.
 	seenVersion   int64
 	checkRequests chan struct{}
+	// postponed is a large job that starts the next group. Only the writer uses it.
+	postponed *job
 	// marksStale is true if the marks in the database were not written by the writer.
 	marksStale atomic.Bool
 	lock       *os.File
@@ -291,7 +293,7 @@ func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn fu
 	if e.fileGone.Load() {
 		return errFileGone
 	}
-	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
+	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{}), isLarge: largeStep(ctx) != nil}
 	select {
 	case <-e.stop:
 		return errClosing

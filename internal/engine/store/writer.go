@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -33,12 +32,14 @@ type job struct {
 	err    error
 	topics map[string]int
 	done   chan struct{}
+	// isLarge is true for a step of large work (LargeStep).
+	isLarge bool
 }
 
 // Group commit. One goroutine owns the write connection. It starts a transaction for the first job in the queue. All jobs that are
 // waiting by then run in the same transaction, each in its own savepoint, before a single commit. A job sees the changes of earlier jobs.
-// A job that fails rolls back only its own changes. No job is answered before the commit returns, so a crash at any point loses only
-// unacknowledged work.
+// A job that fails rolls back only its own changes. A large job starts a group of its own (LargeStep). No job is answered before the commit
+// returns, so a crash at any point loses only unacknowledged work.
 //
 // maxGroup bounds the jobs of a group, maxGroupTime its duration.
 const (
@@ -94,10 +95,12 @@ func (e *sqliteEngine) runWriter(w *session) {
 	for {
 		select {
 		case j := <-e.jobs:
-			e.runGroup(w, j)
-			if err := w.checkpointIfLarge(&lastCheckpoint, space.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
-				lastError = err.Error()
-				slog.Error("sqlite log checkpoint failed, the log keeps growing", "error", err)
+			for ; j != nil; j, e.postponed = e.postponed, nil {
+				e.runGroup(w, j)
+				if err := w.checkpointIfLarge(&lastCheckpoint, space.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
+					lastError = err.Error()
+					slog.Error("sqlite log checkpoint failed, the log keeps growing", "error", err)
+				}
 			}
 			idle.Reset(idleTime)
 		case <-e.checkRequests:
@@ -114,7 +117,9 @@ func (e *sqliteEngine) runWriter(w *session) {
 			for {
 				select {
 				case j := <-e.jobs:
-					e.runGroup(w, j)
+					for ; j != nil; j, e.postponed = e.postponed, nil {
+						e.runGroup(w, j)
+					}
 				default:
 					return
 				}
@@ -155,33 +160,6 @@ func (s *session) checkpointIfLarge(last *time.Time, from int64) error {
 	*last = time.Now()
 	_, _, _, err = s.checkpoint("PASSIVE")
 	return err
-}
-
-// logSpace caches the number of pages at which the log is checkpointed, which depends on the free disk space.
-type logSpace struct {
-	readAt    time.Time
-	threshold int64
-}
-
-// minCheckpointPages is the lower bound of the threshold in pages. The log may use 1/logShare of the free disk space. logSpaceEvery is
-// the interval at which the free disk space is read.
-const (
-	minCheckpointPages = 64
-	logShare           = 16
-	logSpaceEvery      = time.Second
-)
-
-// checkpointThreshold returns the number of log pages at which the log is checkpointed: checkpointPages, or less if the disk has little
-// free space. The checkpoint itself needs space for pages that are new in the database.
-func (r *logSpace) checkpointThreshold(path string) int64 {
-	if time.Since(r.readAt) < logSpaceEvery {
-		return r.threshold
-	}
-	r.readAt, r.threshold = time.Now(), checkpointPages
-	if free, err := FreeBytes(filepath.Dir(path)); err == nil && free != nil {
-		r.threshold = min(checkpointPages, max(minCheckpointPages, *free/logShare>>12))
-	}
-	return r.threshold
 }
 
 // restartLogEvery is the interval at which the writer retries to restart a long log.
@@ -279,11 +257,18 @@ func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job, limit int) (err err
 		for topic := range j.topics {
 			earlier[topic] = true
 		}
+		if j.isLarge { // the jobs that wait for it share its commit
+			began = time.Now()
+		}
 		if len(*jobs) >= limit || time.Since(began) > maxGroupTime {
 			break
 		}
 		select {
 		case next := <-e.jobs:
+			if next.isLarge {
+				e.postponed = next
+				break
+			}
 			*jobs = append(*jobs, next)
 			continue
 		default:
@@ -368,6 +353,7 @@ func runGuarded(tx *Tx, fn func(*Tx) error) (err error) {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
+	defer timeStep(tx.ctx)()
 	tx.startFollowers()
 	if err := fn(tx); err != nil {
 		return err

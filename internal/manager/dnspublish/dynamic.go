@@ -46,7 +46,11 @@ func (d *Deployer) livePlan(tx *store.Tx, configuration int64, changed bool) (p 
 // commitDue commits the outcome of queued changes, and removes them from the queue.
 func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) error {
 	var toWake []string
-	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	within := ctx
+	if len(now.rows) > maxLive {
+		within = new(store.LargeStep).Context(ctx)
+	}
+	err := d.lease.Update(within, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
 		if err != nil {
 			return err

@@ -27,13 +27,13 @@ const (
 	leaseRenewal = 5 * time.Second
 )
 
-// Steps of rows. Each step is one transaction of about stepTime, as other transactions wait for it.
+// Steps of rows. Each step is one transaction of at most about stepTime without its commit, because other transactions wait for it.
 const (
 	firstStep   = 50
 	maxStepRows = 2_000
 	// manyRows is the number of rows of a file after which its import is large work.
 	manyRows = 200
-	stepTime = 50 * time.Millisecond
+	stepTime = 25 * time.Millisecond
 	// maxAtOnce is the maximum number of rows imported in one transaction.
 	maxAtOnce = 10_000
 	// maxBytesAtOnce is the maximum size of a file imported in one transaction, in bytes, as its rows are in memory.
@@ -198,6 +198,8 @@ type job struct {
 	leases bool
 	// singly makes each row write its statements at once, so that an error of the database belongs to the row that causes it.
 	singly bool
+	// writing measures how long the step of rows kept other changes waiting.
+	writing store.LargeStep
 	// isTaken reports whether another row of the file or document is about a resource.
 	isTaken func(id int64) bool
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
@@ -45,7 +44,7 @@ func (j *job) importInSteps(ctx context.Context, from rowReader) error {
 		case len(rows) == 0:
 			return ended
 		}
-		n, began := min(size, len(rows)), time.Now()
+		n := min(size, len(rows))
 		err := j.step(ctx, rows[:n])
 		if errors.Is(err, errFewer) && n > 1 {
 			size = n / 2
@@ -55,13 +54,13 @@ func (j *job) importInSteps(ctx context.Context, from rowReader) error {
 			return err
 		}
 		rows = rows[n:]
-		switch took := time.Since(began); {
+		switch took := j.writing.Took; {
 		case j.mode == dryRun:
 			size = min(size*2, firstStep)
 		case took < stepTime/2:
 			size = min(size*2, maxStepRows)
-		case took > stepTime*2:
-			size = max(size/2, 1)
+		case took > stepTime:
+			size = max(int(int64(n)*int64(stepTime)/int64(took)), 1)
 		}
 	}
 }
@@ -321,7 +320,7 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 			if trial {
 				return j.api.Store.Try(ctx, store.Scope{}, author, do)
 			}
-			return j.lease.Update(ctx, author, do)
+			return j.lease.Update(j.writing.Context(ctx), author, do)
 		})
 		switch {
 		case errors.Is(err, errKeptMore):

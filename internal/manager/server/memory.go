@@ -93,10 +93,11 @@ func (h heapState) isWorthReturning(before heapState) bool {
 	return h.allocated-before.allocated < idleAllocation && h.taken > h.live+h.live/2+worthReturning
 }
 
-// returnMemory returns the garbage of the start to the system at once, and that of work when the manager is idle. The garbage collector
-// would keep it: it runs seldom, and not at all while nothing is allocated.
+// returnMemory returns the garbage and the program pages of the start to the system at once, and those of work when the manager is idle.
+// The garbage collector would keep the garbage: it runs seldom, and not at all while nothing is allocated.
 func returnMemory(ctx context.Context) {
 	debug.FreeOSMemory()
+	dropProgramPages()
 	each := time.NewTicker(idlePeriod)
 	defer each.Stop()
 	for before := readHeap(); ; {
@@ -108,6 +109,7 @@ func returnMemory(ctx context.Context) {
 		now := readHeap()
 		if now.isWorthReturning(before) {
 			debug.FreeOSMemory()
+			dropProgramPages()
 		}
 		before = now
 	}
