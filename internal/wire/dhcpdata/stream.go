@@ -156,8 +156,8 @@ func WriteDifference(out io.Writer, from, to string, before, after Units) error 
 }
 
 // ReadAll applies all streams of in, one after another, to content at a revision, and returns the resulting content with its envelope. It
-// does not change before. A stream from nothing replaces the content. If a stream after the first one is invalid, ReadAll returns the content before it
-// together with the error; an invalid first stream, or one of a chain from nothing, changes nothing.
+// does not change before. A stream from nothing replaces the content. If a stream after the first one is invalid, ReadAll returns the
+// content before it together with the error; an invalid first stream, or one of a chain from nothing, changes nothing.
 func ReadAll(in io.Reader, revision string, before Units) (content.Envelope, Units, error) {
 	r := bufio.NewReaderSize(in, partSize)
 	last := content.Envelope{To: revision}
