@@ -178,7 +178,7 @@ func TestTablesFollowTheUser(t *testing.T) {
 	s.shot(p, "saved-filter")
 	s.accessible(p, "saved filters")
 	s.click(p, "Save this filter")
-	s.ok(p.Text("Saved filters (1)"))
+	s.ok(p.Text("Saved the filter “our gateways”."))
 	s.eval(p, `localStorage.clear()`) // another browser
 	s.ok(p.Go("/ui/addresses"))
 	s.ok(p.Text("Saved filters (1)"))

@@ -135,7 +135,7 @@ func TestCommandLineRefuses(t *testing.T) {
 	}{
 		{"list netwroks", 2, "did you mean networks?"},
 		{"get networks/10.77.0.0/24", 1, `networks contains no resource with the range "10.77.0.0/24"`},
-		{"create network", 2, "of several types"},
+		{"create network", 2, "can have several types"},
 		{"create network rnage=10.1.0.0/24", 2, "no type of networks has all of these fields"},
 		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},
 		{"create IPv4Network range", 2, "not of the form FIELD=VALUE"},
@@ -269,7 +269,7 @@ userDefinedFields: null
 	for text, says := range map[string]string{
 		"resources: 5":                        "must be a list",
 		"resorces: []\ntype: x\nresources: 1": "not a resource type",
-		"into: a\nresources: []\nwhat: 1":     "there is no such member",
+		"into: a\nresources: []\nwhat: 1":     "what is not a member",
 		"- 5":                                 "is not a resource",
 		"just a text":                         "is neither a resource",
 		"a: [":                                "wrong.yaml",

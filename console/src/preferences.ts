@@ -29,17 +29,19 @@ effect(() => {
   if (user.value === undefined) stored.value = undefined
 })
 
-/** Stores a preference; null deletes it. The page shows the new value at once. */
+/** Stores a preference; null deletes it. The page shows the new value at once. Returns whether the manager has stored it. */
 export async function setPreference(name: string, value: Record<string, any> | null) {
   const { [name]: before, ...others } = stored.peek() ?? {}
   stored.value = value ? { ...others, [name]: value } : others
   try {
     if (value) await call("PUT", "preferences/" + name, { value }, { quiet: true })
     else await call("DELETE", "preferences/" + name, undefined, { quiet: true })
+    return true
   } catch (e) {
     const { [name]: _, ...rest } = stored.peek() ?? {}
     stored.value = before ? { ...rest, [name]: before } : rest
     toast("The setting was not stored: " + problemOf(e).message, { bad: true })
+    return false
   }
 }
 

@@ -88,13 +88,13 @@ function SavedFilters({ table, parameters }: { table: string; parameters: string
       string
     >,
     filters = Object.keys(current).some(p => p !== "orderBy")
-  const store = (filters: TableSettings["filters"]) => void setPreference(key, { ...stored, filters })
-  const save = () => {
+  const store = (filters: TableSettings["filters"]) => setPreference(key, { ...stored, filters })
+  const save = async () => {
     const n = name.trim()
     if (!n || !filters) return
-    store([...list.filter(f => f.name !== n), { name: n, query: current }].sort((a, b) => a.name.localeCompare(b.name)))
     setName("")
-    toast(`Saved the filter “${n}”.`)
+    const all = [...list.filter(f => f.name !== n), { name: n, query: current }]
+    if (await store(all.sort((a, b) => a.name.localeCompare(b.name)))) toast(`Saved the filter “${n}”.`)
   }
   if (stored === undefined) return null
   return (

@@ -144,7 +144,12 @@ func (s *session) interruptWith(ctx context.Context) (disarm func()) {
 		s.conn.SetInterrupt(s.interrupt)
 	}
 	ended := s.interrupt
-	stop := context.AfterFunc(ctx, func() { close(ended) })
+	stop := func() bool { return false }
+	if ctx.Err() != nil { // stops the first statement; a function of the context would run beside it
+		close(ended)
+	} else {
+		stop = context.AfterFunc(ctx, func() { close(ended) })
+	}
 	return func() {
 		if stop() {
 			return

@@ -428,7 +428,7 @@ func TestImportPrunes(t *testing.T) {
 		"nothing is deleted, because rows were refused")
 	expect("held", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.9,STATIC,in\n",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 1 deleted",
-		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
+		"kept because it contains rows of the file: IPv4Network 10.7.1.0/24")
 	// Below another resource nothing of these is looked at.
 	made, log := m.Imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
 		"type,address,state\nIPv4Address,10.0.0.99,STATIC\n")
@@ -491,7 +491,7 @@ func TestImportPrunes(t *testing.T) {
 	expect("a network", "", head+two, "COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 0 deleted", "")
 	expect("tried below it", `,"prune":true,"mode":"DRY_RUN"`, head+"IPv4Address,,10.7.1.77,STATIC,new\n",
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
-		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
+		"kept because it contains rows of the file: IPv4Network 10.7.1.0/24")
 }
 
 // TestImportTriesLongFiles checks that a dry run of more rows than one transaction has the same result as the import.

@@ -146,7 +146,7 @@ func TestSelectionExcludesForeignData(t *testing.T) {
 	other := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"text":"changed"}`)
 	message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
-	if !strings.Contains(message, "record "+other+" is now") {
+	if !strings.Contains(message, "now belongs to record "+other) {
 		t.Errorf("the deployment says %q", message)
 	}
 	for _, list := range []string{"addedRecords", "updatedRecords"} {

@@ -379,7 +379,7 @@ func TestDiscoveryRules(t *testing.T) {
 
 	// If no device answers, the run fails and changes nothing.
 	d.Want(200, "PATCH", "/api/v2/reconciliationPolicies/"+v6, `{"snmp":{"version":"v2c","communities":["wrong"]}}`, apitest.MergePatch)
-	if r := d.run(v6); r.Text("state") != "FAILED" || !strings.Contains(r.Text("messages.0"), "no device answers") {
+	if r := d.run(v6); r.Text("state") != "FAILED" || !strings.Contains(r.Text("messages.0"), "no device responded") {
 		t.Errorf("the run is %s", r.Body)
 	}
 	d.Verify()

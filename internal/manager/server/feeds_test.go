@@ -11,8 +11,8 @@ import (
 // TestFeedsRequireLength checks that a feed without a length is refused: nothing would reveal that it was cut off.
 func TestFeedsRequireLength(t *testing.T) {
 	for head, want := range map[string]string{
-		"HTTP/1.0 200 OK\r\n\r\n":                                         "does not say how long",
-		"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n":                    "does not say how long",
+		"HTTP/1.0 200 OK\r\n\r\n":                                         "does not declare the length",
+		"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n":                    "does not declare the length",
 		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n":                    "",
 		"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n": "302",
 	} {

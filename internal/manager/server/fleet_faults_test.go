@@ -460,7 +460,7 @@ func TestApplicationStates(t *testing.T) {
 	if strings.Contains(string(m.instance(id).Body), "targetVersion") {
 		t.Errorf("a cancelled update is present: %s", m.instance(id).Body)
 	}
-	m.Refused(400, "MissingRequiredField", "none of", "PATCH", path+"/"+application, `{}`)
+	m.Refused(400, "MissingRequiredField", "at least one of", "PATCH", path+"/"+application, `{}`)
 	m.Refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
 	m.Refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
 	resolver := func(address string) string {

@@ -541,7 +541,7 @@ func TestDeletedAndForeign(t *testing.T) {
 	dir := t.TempDir()
 	diagnostics, _ = m.agent(dir, checkin.Fleet, m.RegistrationEndpoint(), foreign)
 	apitest.Eventually(t, "REFUSED", func() bool { return state(diagnostics) == "REFUSED" })
-	if details := fmt.Sprint(diagnostics()["registrationStatus"]); !strings.Contains(details, "not the one that made the registration key") {
+	if details := fmt.Sprint(diagnostics()["registrationStatus"]); !strings.Contains(details, "another manager created the registration key") {
 		t.Errorf("the reason is %s", details)
 	}
 	if matches, err := filepath.Glob(filepath.Join(dir, "identity.json")); err != nil || len(matches) > 0 {

@@ -50,14 +50,14 @@ func TestOwnTokens(t *testing.T) {
 		{400, "InvalidResourceFieldValue", "expires", `{"name":"x","expires":"2020-01-01T00:00:00Z"}`, ada},
 		{400, "InvalidResourceFieldValue", "expires", `{"name":"x","expires":"2999-01-01T00:00:00Z"}`, ada},
 		{400, "InvalidResourceFieldValue", "name", `{"name":" x"}`, ada}, {400, "InvalidResourceFieldValue", "name", `{"name":"x\u202e"}`, ada},
-		{403, "AccessDenied", "a token does not", `{"name":"x"}`, as}, {401, "InvalidAuthorizationToken", "", `{"name":"x"}`, "Authorization:"},
+		{403, "AccessDenied", "a token cannot", `{"name":"x"}`, as}, {401, "InvalidAuthorizationToken", "", `{"name":"x"}`, "Authorization:"},
 	} {
 		m.Refused(c.status, c.code, c.naming, "POST", at, c.body, c.header)
 	}
 	if r := m.Want(201, "POST", at, `{"name":"for another","user":"bob"}`, ada); r.Text("user") != "ada" { // which means nothing
 		t.Errorf("a token of another: %s", r.Body)
 	}
-	m.Refused(400, "InvalidHeaderValue", "not tried", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
+	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
 	m.Refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
 	m.Refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.Text("id"), "", bob)
 	m.Refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
@@ -94,7 +94,7 @@ func TestTokenEndsItself(t *testing.T) {
 	}
 	first, token := made("first")
 	second, _ := made("second")
-	m.Refused(403, "AccessDenied", "a token does not", "DELETE", "/api/v2/tokens/"+second, "", "Authorization: Bearer "+token)
+	m.Refused(403, "AccessDenied", "a token cannot", "DELETE", "/api/v2/tokens/"+second, "", "Authorization: Bearer "+token)
 	m.Want(204, "DELETE", "/api/v2/tokens/"+first, "", "Authorization: Bearer "+token)
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
 }
