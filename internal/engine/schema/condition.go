@@ -39,11 +39,16 @@ func (f *Field) operators() string {
 	return "eq in ne contains startsWith endsWith"
 }
 
+// UnsupportedOperator returns the error for an operator that a field does not support. supported lists the others.
+func UnsupportedOperator(n *Node, supported string) error {
+	return setCode("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
+		"this field does not accept the operator "+n.Op+"; use one of "+supported))
+}
+
 // Condition converts a comparison of the field into a condition.
 func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
-		return nil, setCode("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
-			"this field does not accept the operator "+n.Op+"; use one of "+f.operators()))
+		return nil, UnsupportedOperator(n, f.operators())
 	}
 	switch {
 	case f.Kind == Span:

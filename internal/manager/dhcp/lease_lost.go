@@ -13,16 +13,16 @@ import (
 // endAtOnce is the maximum number of leases that one transaction ends or releases.
 const endAtOnce = 1000
 
-// ExpireImported ends the leases without a server that have expired: imported leases that no server has confirmed, and those of deleted
-// servers. It deletes their orders, and returns the number of ended leases.
-func ExpireImported(ctx context.Context, a *resource.API, update store.Updater) (ended int, err error) {
-	return expireOf(ctx, a, update, 0, 0)
+// EndExpired ends the expired leases without a server: imported leases that no server has confirmed, and leases of deleted servers. It
+// deletes their orders, and returns the number of ended leases.
+func EndExpired(ctx context.Context, a *resource.API, update store.Updater) (ended int, err error) {
+	return endExpiredOf(ctx, a, update, 0, 0)
 }
 
-// EndLost handles the leases of servers that never return. Those of a deleted server become leases without a server, which the next server
-// of their network restores, as it does with imported ones. Those of a server without a service point end when they have expired. queue
-// deploys a network again.
-func EndLost(ctx context.Context, a *resource.API, update store.Updater,
+// ReleaseLost processes the leases of servers that never return. Leases of a deleted server lose their server, and the next server of
+// their network restores them. Leases of a server without a service point end after their expiration. queue enqueues a network for
+// deployment. It returns the numbers of released and of ended leases.
+func ReleaseLost(ctx context.Context, a *resource.API, update store.Updater,
 	queue func(tx *store.Tx, configuration, network int64) error) (released, ended int, err error) {
 	deleted, lost, err := findLost(ctx, a)
 	if err != nil {
@@ -41,7 +41,7 @@ func EndLost(ctx context.Context, a *resource.API, update store.Updater,
 		}
 	}
 	for _, server := range lost {
-		n, err := expireOf(ctx, a, update, server, recallMargin)
+		n, err := endExpiredOf(ctx, a, update, server, recallMargin)
 		if ended += n; err != nil {
 			return released, ended, fmt.Errorf("end the leases of server %d: %w", server, err)
 		}
@@ -49,7 +49,7 @@ func EndLost(ctx context.Context, a *resource.API, update store.Updater,
 	return released, ended, nil
 }
 
-// findLost returns the servers with leases that do not exist any more, and those without a service point.
+// findLost returns the servers that leases refer to and that were deleted, and those that have no service point.
 func findLost(ctx context.Context, a *resource.API) (deleted, lost []int64, err error) {
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
 		points := connections{tx: tx}
@@ -78,8 +78,8 @@ func findLost(ctx context.Context, a *resource.API) (deleted, lost []int64, err 
 	return deleted, lost, err
 }
 
-// releaseSome makes leases of a deleted server leases without a server, and orders the next server of their networks to restore those that
-// last. It returns the number of examined leases, and of those that have expired.
+// releaseSome removes the server from up to endAtOnce leases of a deleted server, and orders the next server of their networks to restore
+// those that last. It returns the number of examined leases, and of those that have expired.
 func releaseSome(tx *store.Tx, a *resource.API, server int64,
 	queue func(tx *store.Tx, configuration, network int64) error) (n, expired int, err error) {
 	writers, rows, err := leasesOf(tx, a, server, store.All{})
@@ -102,7 +102,7 @@ func releaseSome(tx *store.Tx, a *resource.API, server int64,
 	return n, expired, err
 }
 
-// release makes a lease one without a server. It reports whether the lease has expired.
+// release removes the server from a lease, or ends the lease if it has expired. It reports whether it ended the lease.
 func (w *leaseWriter) release(r *store.Resource) (expired bool, err error) {
 	a := store.KeyAddr(r.Low)
 	l, err := w.read(a)
@@ -162,8 +162,8 @@ func leasesOf(tx *store.Tx, a *resource.API, server int64, where store.Expr) (ma
 	return writers, rows, err
 }
 
-// expireOf ends the leases of a server, or with 0 those without one, whose end is at least a time ago. It returns their number.
-func expireOf(ctx context.Context, a *resource.API, update store.Updater, server int64, margin time.Duration) (ended int, err error) {
+// endExpiredOf ends the leases of a server (0: leases without one) that expired at least margin ago. It returns their number.
+func endExpiredOf(ctx context.Context, a *resource.API, update store.Updater, server int64, margin time.Duration) (ended int, err error) {
 	where := func(tx *store.Tx) store.Expr {
 		return store.All{store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: stateFree},
 			store.Selected{Query: fmt.Sprintf(selectEnds, "p.earliest <= ?", "<= ?"), Args: []any{packEnd(tx.Now().Add(-margin).Unix()),

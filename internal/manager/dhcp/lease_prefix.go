@@ -11,15 +11,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// maxDelegated is the maximum length of a delegated prefix that a filter finds.
-const maxDelegated = 128
+// maxPrefixLength is the maximum length of a prefix that the filter finds. A prefix of 128 bits looks like an address in the table.
+const maxPrefixLength = 127
 
 // wherePrefix returns the condition for a comparison of the member prefix of a table. The columns low and high have the prefix: they
 // differ, unlike those of an address.
 func wherePrefix(table store.Source) func(n *schema.Node) (store.Expr, error) {
 	return func(n *schema.Node) (store.Expr, error) {
 		if !slices.Contains([]string{"eq", "in", "ne", "contains"}, n.Op) {
-			return nil, schema.FilterValue(n, n.Values[0], "this field does not accept the operator "+n.Op+"; use one of eq in ne contains")
+			return nil, schema.UnsupportedOperator(n, "eq in ne contains")
 		}
 		var either store.Any
 		for _, v := range n.Values {
@@ -37,7 +37,7 @@ func wherePrefix(table store.Source) func(n *schema.Node) (store.Expr, error) {
 					Args: []any{low, high}})
 				continue
 			}
-			args := beginnings(r.Low)
+			args := containingPrefixKeys(r.Low)
 			if len(args) == 0 { // no prefix of IPv4 is delegated
 				either = append(either, store.False)
 				continue
@@ -53,13 +53,14 @@ func wherePrefix(table store.Source) func(n *schema.Node) (store.Expr, error) {
 	}
 }
 
-// beginnings returns the keys of the first addresses of all prefixes that contain an address of IPv6. An index finds each of them.
-func beginnings(a netip.Addr) (keys []any) {
+// containingPrefixKeys returns the keys of the first addresses of all prefixes, up to maxPrefixLength, that contain an IPv6 address. An
+// index finds each of them.
+func containingPrefixKeys(a netip.Addr) (keys []any) {
 	if !a.Is6() {
 		return nil
 	}
 	last := netip.Addr{}
-	for bits := 1; bits <= maxDelegated; bits++ {
+	for bits := 1; bits <= maxPrefixLength; bits++ {
 		if p, err := a.Prefix(bits); err == nil && p.Addr() != last {
 			last = p.Addr()
 			keys = append(keys, store.AddrKey(last))

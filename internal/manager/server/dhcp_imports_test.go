@@ -122,7 +122,7 @@ func TestImportedLeasesExpire(t *testing.T) {
 		t.Fatal(log)
 	}
 	apitest.Eventually(t, "the lease ends", func() bool {
-		if _, err := dhcp.ExpireImported(t.Context(), m.Address, m.Store.Update); err != nil {
+		if _, err := dhcp.EndExpired(t.Context(), m.Address, m.Store.Update); err != nil {
 			t.Fatal(err)
 		}
 		return m.Want(200, "GET", at+"/leases", "").Text("data.0.state") == "DHCP_FREE"

@@ -46,7 +46,7 @@ func (p lostPlan) is(address, state, server, connection, reason string) {
 // endsLost runs the handling of leases of lost servers, and checks the numbers of released and ended leases.
 func (p lostPlan) endsLost(released, ended int) {
 	p.T.Helper()
-	n, expired, err := dhcp.EndLost(p.T.Context(), p.Address, p.Store.Update, dhcppublish.NetworkChanged)
+	n, expired, err := dhcp.ReleaseLost(p.T.Context(), p.Address, p.Store.Update, dhcppublish.NetworkChanged)
 	if err != nil || n != released || expired != ended {
 		p.T.Errorf("%d leases are released, and %d expired: %v", n, expired, err)
 	}

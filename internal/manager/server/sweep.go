@@ -171,25 +171,25 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 		return err
 	}
 	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), identity.ExpireSessions(ctx, m.Address, m.Identity, lease.Update),
-		m.expireImported(ctx, lease.Update))
+		m.expireLeases(ctx, lease.Update))
 	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
 		return nil
 	}
 	return err
 }
 
-// expireImported ends the imported leases that have expired before a server has confirmed them, and those of servers that never return.
-func (m *Manager) expireImported(ctx context.Context, update store.Updater) error {
-	n, err := dhcp.ExpireImported(ctx, m.Address, update)
+// expireLeases ends expired leases that no server can end, and releases those of deleted servers.
+func (m *Manager) expireLeases(ctx context.Context, update store.Updater) error {
+	n, err := dhcp.EndExpired(ctx, m.Address, update)
 	if n > 0 {
-		m.log.Info("imported leases expired", "count", n)
+		m.log.Info("leases without a server expired", "count", n)
 	}
 	if err != nil {
 		return err
 	}
-	released, ended, err := dhcp.EndLost(ctx, m.Address, update, dhcppublish.NetworkChanged)
+	released, ended, err := dhcp.ReleaseLost(ctx, m.Address, update, dhcppublish.NetworkChanged)
 	if released+ended > 0 {
-		m.log.Info("leases of lost servers released", "count", released, "expired", ended)
+		m.log.Info("leases of lost servers processed", "released", released, "ended", ended)
 	}
 	return err
 }

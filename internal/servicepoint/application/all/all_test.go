@@ -42,7 +42,7 @@ func TestConfigurations(t *testing.T) {
 		{"dns-resolver-service", `{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9","port":5353}]}`, ""},
 		{"dns-resolver-service", `{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9:53","port":5353}]}`,
 			"configuration.upstreams[0].port"},
-		{"dns-resolver-service", `{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.1"}]}`, "ask itself"},
+		{"dns-resolver-service", `{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.1"}]}`, "listens at this address"},
 		{"http-probe-service", `{"targets":[{"url":"http://127.0.0.1/","expectStatus":204},{"address":"127.0.0.1"},{"hostname":"localhost"}]}`, ""},
 		{"http-probe-service", `{"targets":[{}]}`, "configuration.targets[0]"},
 		{"http-probe-service", `{"targets":[{"url":"http://127.0.0.1/","address":"127.0.0.1"}]}`, "configuration.targets[0]"},
