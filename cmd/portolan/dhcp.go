@@ -307,8 +307,9 @@ func (f *managerFlags) act(s *session, address string, action func(lease) string
 		return err
 	}
 	a, err := netip.ParseAddr(address)
-	if p, wrong := netip.ParsePrefix(address); wrong == nil && p.Addr().Is6() && p == p.Masked() {
-		a, err = p.Addr(), nil // the lease of a prefix has its first address
+	prefix, wrong := netip.ParsePrefix(address)
+	if wrong == nil && prefix.Addr().Is6() && prefix == prefix.Masked() {
+		a, err = prefix.Addr(), nil // the lease of a prefix has its first address
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("%q is not an address", address)}
@@ -323,6 +324,9 @@ func (f *managerFlags) act(s *session, address string, action func(lease) string
 	var l lease
 	if err := json.Unmarshal(page.Data[0], &l); err != nil {
 		return err
+	}
+	if wrong == nil && l.Prefix != prefix.String() {
+		return fmt.Errorf("no lease of %s exists", prefix)
 	}
 	if l.Network.ID == 0 {
 		return errors.New("the network of the lease is not visible to you")

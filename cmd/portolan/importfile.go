@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"portolan/client"
@@ -78,7 +80,8 @@ func (c *importFile) Run(s *session) error {
 		}
 		j.Into = at.String()
 	}
-	if j.ResourceType == "" && j.ContentType == importKinds["csv"] && strings.Count(j.Into, "/") < 2 {
+	hasType := slices.Contains(slices.Collect(maps.Values(c.Map)), "type") // each row has its own
+	if j.ResourceType == "" && !hasType && j.ContentType == importKinds["csv"] && strings.Count(j.Into, "/") < 2 {
 		if j.ResourceType, err = c.guessType(); err != nil {
 			return err
 		}
@@ -121,9 +124,9 @@ func (c *importFile) guessType() (string, error) {
 // maxHeader is the maximum length of a header that is examined, in bytes.
 const maxHeader = 1 << 20
 
-// read opens the file. Standard input is read once and kept in memory.
+// read opens the file. Standard input, a pipe or a device is read once and kept in memory.
 func (c *importFile) read() (io.ReadCloser, error) {
-	if c.File == "-" {
+	if info, err := os.Stat(c.File); c.File == "-" || err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		if c.stdin == nil {
 			var err error
 			if c.stdin, err = readFile(c.File); err != nil {

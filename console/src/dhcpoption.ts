@@ -6,7 +6,7 @@ const addressCodes = [
     150,
   ],
   timeCodes = [24, 35, 38, 51, 58, 59],
-  numberCodes = [2, 13, 19, 20, 22, 23, 26, 27, 29, 30, 31, 34, 36, 37, 39, 46, 53, 57, 116]
+  numberCodes = [13, 19, 20, 22, 23, 26, 27, 29, 30, 31, 34, 36, 37, 39, 46, 53, 57, 116]
 
 /** Returns the value of an option, given as hexadecimal digits: as addresses, seconds, a number or text, otherwise as the digits. */
 export function optionText(code: number, hex: string): string {
@@ -16,6 +16,7 @@ export function optionText(code: number, hex: string): string {
   if (addressCodes.includes(code) && octets.length % 4 === 0)
     return Array.from({ length: octets.length / 4 }, (_, i) => octets.slice(4 * i, 4 * i + 4).join(".")).join(", ")
   if (timeCodes.includes(code) && octets.length === 4) return number + " s"
+  if (code === 2 && octets.length === 4) return (parseInt(hex, 16) | 0) + " s" // a signed number, RFC 2132 section 3.4
   if (numberCodes.includes(code) && octets.length <= 4) return number
   if (octets.every(o => o >= 32 && o < 127)) return String.fromCharCode(...octets)
   return "0x" + hex

@@ -68,8 +68,15 @@ function together(list: Operation[]): Operation[] {
     o =>
       o.operationType !== "CHANGE" ||
       !o.fieldUpdates?.length ||
-      o.fieldUpdates.some(f => shown(f.value) !== shown(f.previousValue)),
+      o.fieldUpdates.some(f => !isEqual(f.value, f.previousValue)),
   )
+}
+
+/** Reports whether two values of a field are equal. References are equal if their ids are, whatever they show of the resource. */
+export function isEqual(a: any, b: any): boolean {
+  return a?.id !== undefined && b?.id !== undefined
+    ? a.id === b.id
+    : JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
 }
 
 /** Returns the displayed name of a changed resource. */
@@ -77,9 +84,13 @@ export function nameOf(o: Operation): string {
   return o.name ?? "#" + o.resourceId
 }
 
-/** Returns the numbers of new, changed and deleted resources that the user sees. */
+/**
+ * Returns the numbers of new, changed and deleted resources that the user sees. A preview has the first operations only: without all of
+ * them the numbers are those of the operations.
+ */
 export function partsOf(tried: Tried) {
-  const all = tried.operations ?? [],
+  const listed = tried.operations ?? [],
+    all = listed.length === tried.created + tried.changed + tried.deleted ? listed : [],
     seen = readable(all)
   const hidden = (is: (word: string | undefined) => boolean) => {
     const count = (list: Operation[]) => list.filter(o => is(operationIcons[o.operationType]?.[1])).length

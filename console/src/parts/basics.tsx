@@ -60,7 +60,10 @@ export function State({ of }: { of: string | null | undefined }) {
 
 /** NOT_CONNECTED as "not connected", PARTNER-DOWN as "partner down", and DHCP_RESERVED as "DHCP reserved". */
 export function words(constant: string) {
-  return /^[A-Z0-9]+([_-][A-Z0-9]+)+$/.test(constant) || /^[A-Z]{4,}$/.test(constant) ? lowerCase(constant) : constant
+  return /^[A-Z0-9]+(_[A-Z0-9]+)+$|^[A-Z]+(-[A-Z]+)+$|^[A-Z]{4,}$/.test(constant) &&
+    !/^(NSAP-PTR|NXT|SINK)$/.test(constant)
+    ? lowerCase(constant)
+    : constant
 }
 
 /** The words of a constant in lower case, except for acronyms. */
@@ -73,7 +76,7 @@ function lowerCase(constant: string) {
 
 /** Words that stay in capitals within a constant. */
 const acronyms =
-  /^(ACL|API|CHAP|DDNS|DHCP|DNS|DUID|FTP|GSS|GUI|HA|HSM|IP|LDAP|MAC|MD5|OPENLDAP|PAP|POST|S3|SAML|SFTP|SMTP|SNMP|SSO|TACACS|TFTP|TSIG|UDP)$/
+  /^(AAAA|ACL|AFSDB|API|CERT|CHAP|CNAME|DDNS|DNAME|DNSKEY|DHCP|DNS|DUID|FTP|GSS|GUI|HA|HINFO|HSM|HTTP|HTTPS|IP|ISDN|LDAP|MAC|MD5|NAPTR|NSAP|OPENLDAP|PAP|POST|RRSIG|S3|SAML|SFTP|SMTP|SNMP|SSHFP|SSO|SVCB|TACACS|TFTP|TLSA|TSIG|UDP|VLAN)$/
 
 /** A value of an enumeration for a select: DHCP_RESERVED as "DHCP reserved". Names of types, algorithms and the like stay. */
 export function choice(constant: string) {

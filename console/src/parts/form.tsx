@@ -21,7 +21,7 @@ const labels: Record<string, string> = {
 
 /** Returns a field's name as words. */
 export function fieldName(name: string) {
-  if (labels[name]) return labels[name]
+  if (Object.hasOwn(labels, name)) return labels[name]
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()

@@ -1,4 +1,6 @@
 // Inputs for the interfaces of a new server, for those of a role, and for the service point of a server.
+import { signal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
 import { configuration } from "../session"
 import { get, type Page } from "../api"
 import { useData } from "../data"
@@ -129,10 +131,27 @@ export function usePoints() {
   ).data?.data
 }
 
+/** The names of service points by id, for links. One request reads them for all links of a page. */
+const pointNames = signal<Record<string, string>>({})
+const askedPoints = new Set<string>()
+let readingPoints: Promise<void> | undefined
+
+/** Reads the names of the service points if none of an earlier request is that of id. */
+function namePoint(id: string) {
+  if (pointNames.peek()[id] !== undefined || askedPoints.has(id)) return
+  askedPoints.add(id)
+  readingPoints ??= get<{ data: { id: string; name: string }[] }>("/user/api/v1/fleetInstances", { quiet: true })
+    .then(list => {
+      pointNames.value = Object.fromEntries(list.data.map(p => [p.id, p.name]))
+    })
+    .catch(() => {}) // the user may not see the fleet, and the link shows the id
+    .finally(() => (readingPoints = undefined))
+}
+
 /** A link to a service point, with its name. */
 export function PointLink({ id }: { id: string }) {
-  const points = usePoints()
-  return <a href={"/ui/fleet/" + encodeURIComponent(id)}>{points?.find(p => p.id === id)?.name ?? id}</a>
+  useEffect(() => namePoint(id), [id])
+  return <a href={"/ui/fleet/" + encodeURIComponent(id)}>{pointNames.value[id] ?? id}</a>
 }
 
 /** A service point of the fleet, by its name. */

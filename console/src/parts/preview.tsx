@@ -5,7 +5,7 @@ import { dryRun, get, query, type Operation, type Problem, type Resource, type T
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { kind, title } from "../links"
-import { nameOf, operationIcons, partsOf, readable, shown } from "../operations"
+import { isEqual, nameOf, operationIcons, partsOf, readable, shown } from "../operations"
 import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
 import { fieldName } from "./form"
@@ -353,7 +353,7 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
         const [icon, word] = operationIcons[o.operationType] ?? ["pencil", "changed"]
         const fields = (o.fieldUpdates ?? []).filter(
           f =>
-            shown(f.value) !== shown(f.previousValue) &&
+            !isEqual(f.value, f.previousValue) &&
             !(word === "new" && (hiddenFields.includes(f.name) || typeof f.value === "boolean")),
         )
         return (

@@ -26,11 +26,7 @@ export function UsersAndRights() {
   return (
     <>
       <Head title="Users and rights" />
-      <Tabs
-        tabs={shown}
-        chosen={name === "users" ? "" : name}
-        choose={k => go("/ui/access" + (k ? "?tab=" + k : ""))}
-      />
+      <Tabs tabs={shown} chosen={tab === name ? name : tab} choose={k => go("/ui/access" + (k ? "?tab=" + k : ""))} />
       {name === "check" ? (
         <Check />
       ) : !schema ? (

@@ -16,9 +16,22 @@ import type { IPv4Address, IPv4DHCPRange } from "../types"
 import { Table } from "./generic"
 import { UseOf } from "./space"
 
+const tabs: [key: string, label: string][] = [
+  ["", "Ranges"],
+  ["reservations", "Reservations"],
+  ["leases", "Leases"],
+  ["history", "Lease history"],
+  ["refused", "Refused clients"],
+  ["marks", "Utilization thresholds"],
+  ["clientClasses", "Client classes"],
+  ["macPools", "MAC pools"],
+  ["deploymentOptions", "Options"],
+]
+
 export function DHCP() {
   const c = configuration.value,
-    tab = place.value.query.get("tab") ?? "",
+    asked = place.value.query.get("tab") ?? "",
+    tab = tabs.some(([key]) => key === asked) ? asked : "", // Tabs names an unknown tab
     schema = useSchema()
   if (c === null)
     return (
@@ -31,18 +44,8 @@ export function DHCP() {
     <>
       <Head title="DHCP" kind={configurations.value.find(x => x.id === c)?.name ?? ""} />
       <Tabs
-        tabs={[
-          ["", "Ranges"],
-          ["reservations", "Reservations"],
-          ["leases", "Leases"],
-          ["history", "Lease history"],
-          ["refused", "Refused clients"],
-          ["marks", "Utilization thresholds"],
-          ["clientClasses", "Client classes"],
-          ["macPools", "MAC pools"],
-          ["deploymentOptions", "Options"],
-        ]}
-        chosen={tab}
+        tabs={tabs}
+        chosen={asked}
         choose={k => setQuery({ tab: k, filter: null, orderBy: null, q: null, state: null, at: null })}
       />
       {tab === "" ? (
@@ -59,6 +62,8 @@ export function DHCP() {
         <Marks c={c} />
       ) : schema?.collections[tab] ? (
         <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} />
+      ) : schema ? (
+        <Ranges c={c} />
       ) : (
         <Loading />
       )}

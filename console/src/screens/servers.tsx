@@ -19,9 +19,18 @@ import { Nowhere, Table } from "./generic"
 import { useSchema } from "../schema"
 import { Deployed } from "./names"
 
+const tabs: [key: string, label: string][] = [
+  ["", "Servers"],
+  ["deployments", "Deployments"],
+  ["deploymentRoles", "Roles"],
+  ["deploymentOptions", "Options"],
+  ["schedules", "Schedules"],
+]
+
 export function Servers() {
   const c = configuration.value,
-    tab = place.value.query.get("tab") ?? "",
+    asked = place.value.query.get("tab") ?? "",
+    tab = tabs.some(([key]) => key === asked) ? asked : "", // Tabs names an unknown tab
     schema = useSchema(),
     [making, setMaking] = useState(false),
     [deploying, setDeploying] = useState<Resource | null>(null)
@@ -50,17 +59,7 @@ export function Servers() {
           </a>
         )}
       </Head>
-      <Tabs
-        tabs={[
-          ["", "Servers"],
-          ["deployments", "Deployments"],
-          ["deploymentRoles", "Roles"],
-          ["deploymentOptions", "Options"],
-          ["schedules", "Schedules"],
-        ]}
-        chosen={tab}
-        choose={k => setQuery({ tab: k, filter: null, orderBy: null })}
-      />
+      <Tabs tabs={tabs} chosen={asked} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
       {tab === "deployments" ? (
         <>
           {configurations.value.length > 1 && (

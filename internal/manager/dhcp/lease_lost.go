@@ -13,10 +13,10 @@ import (
 // endAtOnce is the maximum number of leases that one transaction ends or releases.
 const endAtOnce = 1000
 
-// EndExpired ends the expired leases without a server: imported leases that no server has confirmed, and leases of deleted servers. It
-// deletes their orders, and returns the number of ended leases.
+// EndExpired ends the leases without a server that expired two minutes ago: imported leases that no server has confirmed, and leases of
+// deleted servers, whose last renewals may not be reported yet. It deletes their orders, and returns the number of ended leases.
 func EndExpired(ctx context.Context, a *resource.API, update store.Updater) (ended int, err error) {
-	return endExpiredOf(ctx, a, update, 0, 0)
+	return endExpiredOf(ctx, a, update, 0, recallMargin)
 }
 
 // ReleaseLost processes the leases of servers that never return. Leases of a deleted server lose their server, and the next server of
@@ -144,8 +144,11 @@ func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error 
 		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low))
 }
 
-// serverColumn is the column of leases with their server.
-var serverColumn = store.Field{Kind: store.ColumnInt, Path: []string{"server"}}
+// serverColumn and networkColumn are the columns of leases with their server and their network.
+var (
+	serverColumn  = store.Field{Kind: store.ColumnInt, Path: []string{"server"}}
+	networkColumn = store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}
+)
 
 // leasesOf returns the first leases of a server that meet a condition, and a writer for each of their configurations.
 func leasesOf(tx *store.Tx, a *resource.API, server int64, where store.Expr) (map[int64]*leaseWriter, []*store.Resource, error) {
@@ -162,25 +165,41 @@ func leasesOf(tx *store.Tx, a *resource.API, server int64, where store.Expr) (ma
 	return writers, rows, err
 }
 
-// endExpiredOf ends the leases of a server (0: leases without one) that expired at least margin ago. It returns their number.
+// endExpiredOf ends the leases of a server (0: leases without one) that expired at least margin ago. It returns their number. Leases of
+// networks that another server serves stay: it reports their renewals and their ends.
 func endExpiredOf(ctx context.Context, a *resource.API, update store.Updater, server int64, margin time.Duration) (ended int, err error) {
 	where := func(tx *store.Tx) store.Expr {
 		return store.All{store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: stateFree},
 			store.Selected{Query: fmt.Sprintf(selectEnds, "p.earliest <= ?", "<= ?"), Args: []any{packEnd(tx.Now().Add(-margin).Unix()),
 				packEnd(tx.Now().Add(-margin).Unix())}}}
 	}
+	var others store.All // leaves out the networks of other servers
+	examined := map[int64]bool{}
 	for {
-		some := false
+		some, omitted := false, false
 		if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
-			_, rows, err := leasesOf(tx, a, server, where(tx))
+			writers, rows, err := leasesOf(tx, a, server, store.All{where(tx), others})
+			for _, r := range rows {
+				if err != nil || server == 0 || examined[r.Parent] {
+					continue
+				}
+				var served bool
+				if served, err = writers[r.Configuration].performers(storedLease{server: server, parent: r.Parent}); served {
+					others, omitted = append(others, store.Compare{Field: networkColumn, Op: "ne", Value: r.Parent}), true
+				}
+				examined[r.Parent] = true
+			}
 			some = len(rows) > 0
 			return err
 		}); err != nil || !some {
 			return ended, err
 		}
+		if omitted {
+			continue
+		}
 		n := 0
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
-			writers, rows, err := leasesOf(tx, a, server, where(tx))
+			writers, rows, err := leasesOf(tx, a, server, store.All{where(tx), others})
 			for _, r := range rows {
 				if err == nil {
 					err = writers[r.Configuration].expire(r)

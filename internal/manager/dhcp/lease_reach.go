@@ -35,8 +35,12 @@ func (c *connections) read(server int64) (there, connected bool, err error) {
 	if one, known := c.known[server]; known {
 		return one.there, one.connected, nil
 	}
+	if c.known == nil {
+		c.known = map[int64]connection{}
+	}
 	row, err := c.tx.Get(server)
 	if store.IsNotFound(err) {
+		c.known[server] = connection{}
 		return false, false, nil
 	}
 	if err != nil {
@@ -54,9 +58,6 @@ func (c *connections) read(server int64) (there, connected bool, err error) {
 		if one.there, one.connected, err = l.Connection(c.tx, point); err != nil {
 			return false, false, err
 		}
-	}
-	if c.known == nil {
-		c.known = map[int64]connection{}
 	}
 	c.known[server] = one
 	return one.there, one.connected, nil

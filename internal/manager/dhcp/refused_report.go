@@ -219,7 +219,12 @@ func (w *refusedWriter) limit() error {
 var engineReasons = map[string]string{"overloaded": "The disk of the server does not keep up.",
 	"too-many-offers":     "Too many clients ask at the same time, in total or through one relay.",
 	"leases-not-restored": "The server has lost leases, and waits until the manager has restored them.",
-	"journal-full":        "The server cannot store leases: its disk is full or damaged."}
+	"journal-full":        "The server cannot store leases: its disk is full or damaged.",
+	"foreign-source":      "A message without a relay is neither from the link nor from the address that the client names.",
+	"no-destination":      "The system did not report the destination of a packet.",
+	"receive-failed":      "A socket cannot be read; the server reads it again after a pause.",
+	"send-failed":         "The reply could not be sent.",
+	"too-long":            "A DHCPv4 packet has more than 4,096 octets."}
 
 // IsReason reports whether a reason is known.
 func IsReason(reason string) bool { return reasonText(reason) != "" }
