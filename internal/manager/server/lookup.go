@@ -21,7 +21,7 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 	}
 	point := serverconfig.FieldsOf(o).ServicePoint
 	if point == "" {
-		return at, problem.Conflict("ServerNotConnected", "server %s is not linked to a service point", problem.Describe(server.ID, server.Name))
+		return at, problem.BadRequest("ServerNotConnected", "server %s is not linked to a service point", problem.Describe(server.ID, server.Name))
 	}
 	applications, err := m.Fleet.Applications(ctx, point)
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 			return netip.AddrPortFrom(address, l.Port), nil
 		}
 	}
-	return at, problem.Conflict("ServerNotConnected", "the service point of server %s runs no name server application that listens over UDP: "+
+	return at, problem.BadRequest("ServerNotConnected", "the service point of server %s runs no name server application that listens over UDP: "+
 		"deploy dns-authoritative-service to it", problem.Describe(server.ID, server.Name))
 }
 
@@ -75,5 +75,5 @@ func (m *Manager) primaryAddress(ctx context.Context, point string, family netip
 			}
 		}
 	}
-	return family, problem.Conflict("ServerNotConnected", "service point %q has reported no address: wait until it is connected", point)
+	return family, problem.BadRequest("ServerNotConnected", "service point %q has reported no address: wait until it is connected", point)
 }
