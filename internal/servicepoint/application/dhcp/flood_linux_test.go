@@ -38,14 +38,14 @@ func (h leaseholder) renewal(t *testing.T, transaction uint32) []byte {
 	return p
 }
 
-// resident returns the memory of a process in KiB.
+// resident returns the memory of a process in KiB, without the pages of files, which others share.
 func resident(t *testing.T, process int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := strconv.Atoi(string(regexp.MustCompile(`VmRSS:\s*(\d+) kB`).FindSubmatch(text)[1]))
+	n, err := strconv.Atoi(string(regexp.MustCompile(`RssAnon:\s*(\d+) kB`).FindSubmatch(text)[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
