@@ -37,8 +37,8 @@ func (s *stage) clear(p *browser.Page) {
 	s.ok(err)
 }
 
-// TestDayByKeyboard does the tasks of a day with keys only: it assigns a range of addresses, undoes that, deletes selected rows, moves in the
-// map, and creates blocks where Find space found them. Windows hold the focus, and return it when they close.
+// TestDayByKeyboard does the tasks of a day with keys only: it assigns a range of addresses, undoes that, deletes selected rows, moves in
+// the map, and creates blocks where Find space found them. Windows hold the focus, and return it when they close.
 func TestDayByKeyboard(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -61,7 +61,8 @@ func TestDayByKeyboard(t *testing.T) {
 	s.ok(p.Text("3 resources will be created"))
 	for range 30 { // the window holds the focus
 		s.press(p, kb.Tab)
-		if inside, err := browser.Eval[bool](p, "document.activeElement === document.body || !!document.activeElement.closest('dialog')"); err != nil ||
+		if inside, err := browser.Eval[bool](p,
+			"document.activeElement === document.body || !!document.activeElement.closest('dialog')"); err != nil ||
 			!inside {
 			t.Fatalf("Tab leaves the window to %q (%v)", s.focused(p), err)
 		}

@@ -58,7 +58,8 @@ func demoDiscovery(ctx context.Context, m *server.Manager, api *client.Client) e
 // demoScan returns the scan of the demo. The same time gives the same scan.
 func demoScan(now time.Time) discovery.Scan {
 	scan := discovery.Scan{Pinged: demoScanned * 254, Devices: map[netip.Addr]*snmpwalk.Device{
-		netip.AddrFrom4([4]byte{10, 0, 2, 1}): {Name: "quay-router-1", Description: "Router of the quay", Location: "North basin", IsRouter: true},
+		netip.AddrFrom4([4]byte{10, 0, 2, 1}): {Name: "quay-router-1", Description: "Router of the quay", Location: "North basin",
+			IsRouter: true},
 		netip.AddrFrom4([4]byte{10, 0, 2, 2}): {Name: "quay-switch-1", Description: "Switch of the quay", Location: "North basin"},
 	}}
 	for n := demoFirstScanned; n < demoFirstScanned+demoScanned; n++ {
@@ -79,7 +80,8 @@ func demoScan(now time.Time) discovery.Scan {
 			scan.Seen = append(scan.Seen, x)
 		}
 	}
-	for i, stranger := range []struct{ address, name string }{{"10.0.2.90", ""}, {"10.0.2.91", ""}, {"10.0.3.140", "unknown-camera.harbour.example"},
+	for i, stranger := range []struct{ address, name string }{{"10.0.2.90", ""}, {"10.0.2.91", ""},
+		{"10.0.3.140", "unknown-camera.harbour.example"},
 		{"10.0.4.200", ""}, {"10.0.90.7", ""}} { // the last one is in no network
 		scan.Seen = append(scan.Seen, &discovery.Observation{Address: netip.MustParseAddr(stranger.address), HostName: stranger.name,
 			MACAddress: fmt.Sprintf("02-00-5E-22-00-%02X", i+1), Methods: []string{"NEIGHBOR"}, Router: "quay-router-1", RouterPort: "vlan199",

@@ -36,7 +36,8 @@ func TestReasonsOfRefusals(t *testing.T) {
 	t.Parallel()
 	var r reasons
 	last := 0
-	for _, why := range []string{"E: 10.0.0.1 is not in a network", "E: 10.0.0.2 is not in a network", "F: other", "E: ::1 is not in a network"} {
+	for _, why := range []string{"E: 10.0.0.1 is not in a network", "E: 10.0.0.2 is not in a network",
+		"F: other", "E: ::1 is not in a network"} {
 		last = r.add(why)
 	}
 	if last != 3 || len(r) != 2 {

@@ -114,7 +114,8 @@ func (f *sourceFlags) summarize(s *session, d *convert.Document) {
 // reasons are the numbers of skipped rows, by reason.
 type reasons map[string]int
 
-// add counts a row and returns the number of rows with its reason. It replaces the values of the row in the reason, so that equal reasons are counted together.
+// add counts a row and returns the number of rows with its reason. It replaces the values of the row in the reason, so that equal reasons
+// are counted together.
 func (r *reasons) add(why string) (count int) {
 	if *r == nil {
 		*r = reasons{}

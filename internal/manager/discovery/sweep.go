@@ -205,8 +205,8 @@ func dequeue(tx *store.Tx, policy int64) error {
 	return tx.Write("DELETE FROM sweep_due WHERE policy = ?", policy)
 }
 
-// store stores the result of a scan: the observations, and in one transaction the findings and the run. failure is the reason of a scan that
-// failed; such a run changes nothing.
+// store stores the result of a scan: the observations, and in one transaction the findings and the run. failure is the reason of a scan
+// that failed; such a run changes nothing.
 func (s *Sweeper) store(ctx context.Context, w *sweep, failure error) error {
 	if failure != nil {
 		s.log.Warn("discovery failed", "policy", w.head.ID, "reason", failure)

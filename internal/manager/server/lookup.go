@@ -21,7 +21,8 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 	}
 	point := serverconfig.FieldsOf(o).ServicePoint
 	if point == "" {
-		return at, problem.BadRequest("ServerNotConnected", "server %s is not linked to a service point", problem.Describe(server.ID, server.Name))
+		return at, problem.BadRequest("ServerNotConnected", "server %s is not linked to a service point",
+			problem.Describe(server.ID, server.Name))
 	}
 	applications, err := m.Fleet.Applications(ctx, point)
 	if err != nil {
@@ -57,8 +58,9 @@ func (m *Manager) nameServerOf(ctx context.Context, server *store.Resource) (at 
 			return netip.AddrPortFrom(address, l.Port), nil
 		}
 	}
-	return at, problem.BadRequest("ServerNotConnected", "the service point of server %s runs no name server application that listens over UDP: "+
-		"deploy dns-authoritative-service to it", problem.Describe(server.ID, server.Name))
+	return at, problem.BadRequest("ServerNotConnected",
+		"the service point of server %s runs no name server application that listens over UDP: "+
+			"deploy dns-authoritative-service to it", problem.Describe(server.ID, server.Name))
 }
 
 // primaryAddress returns an address of a service point of the same family as the unspecified address that it listens at.
