@@ -6,7 +6,7 @@ func ReasonTexts() map[Reason]string {
 		NoNetwork:         "No served network contains the relay, or an address of the interface.",
 		BadMessage:        "The message lacks an identity or an address, or has an invalid one.",
 		OtherServer:       "The client has chosen another server.",
-		UnknownVSS:        "The relay names a virtual subnet (RFC 6607); there are none.",
+		UnknownVSS:        "The relay names a virtual subnet (RFC 6607), which is not supported.",
 		DeniedPool:        "The MAC pool of the client is denied, or is not among the allowed ones.",
 		DeniedClass:       "A class of the client is denied, or none is among the allowed ones.",
 		UnknownClient:     "Only clients with a reservation are served.",
