@@ -13,10 +13,10 @@ import (
 // endAtOnce is the maximum number of leases that one transaction ends or releases.
 const endAtOnce = 1000
 
-// EndExpired ends the leases without a server that expired two minutes ago: imported leases that no server has confirmed, and leases of
-// deleted servers, whose last renewals may not be reported yet. It deletes their orders, and returns the number of ended leases.
+// EndExpired ends the expired leases without a server: imported leases that no server has confirmed, and leases of deleted servers. It
+// deletes their orders, and returns the number of ended leases.
 func EndExpired(ctx context.Context, a *resource.API, update store.Updater) (ended int, err error) {
-	return endExpiredOf(ctx, a, update, 0, recallMargin)
+	return endExpiredOf(ctx, a, update, 0, 0)
 }
 
 // ReleaseLost processes the leases of servers that never return. Leases of a deleted server lose their server, and the next server of
