@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"portolan/internal/base/snmpwalk"
-	"portolan/internal/engine/store"
 )
 
 // Scan is the result of a scan of another program, or of the demo.
@@ -50,15 +49,7 @@ func (s *Sweeper) record(ctx context.Context, policy int64, scan Scan) error {
 		w.devices = append(w.devices, &foundDevice{a, scan.Devices[a]})
 	}
 	w.pinged = scan.Pinged
-	if err := s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		for _, x := range scan.Earlier {
-			one := *x
-			if err := writeObservation(tx, s.api, w.head.Config, w.head.ID, &one); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := s.writeAll(ctx, w, scan.Earlier); err != nil {
 		return err
 	}
 	return s.store(ctx, w, nil)

@@ -21,6 +21,11 @@ func (s *Sweeper) writeObservations(ctx context.Context, w *sweep) error {
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b *Observation) int { return a.Address.Compare(b.Address) })
+	return s.writeAll(ctx, w, all)
+}
+
+// writeAll stores copies of observations of the configuration of a sweep, in several transactions.
+func (s *Sweeper) writeAll(ctx context.Context, w *sweep, all []*Observation) error {
 	for part := range slices.Chunk(all, observationsAtOnce) {
 		if err := s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, x := range part {
