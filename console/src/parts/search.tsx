@@ -37,7 +37,8 @@ export function Search() {
   useEffect(() => {
     const text = q.trim(),
       abort = new AbortController()
-    const noted = setTimeout(() => setQuery({ search: text }), 200) // browsers limit how often a URL may change
+    // Browsers limit how often a URL may change. A closed search must not write its text into the URL of the page that it opened.
+    const noted = setTimeout(() => searching.value && setQuery({ search: text }), 200)
     if (!text) {
       setFound(undefined)
       return () => clearTimeout(noted)

@@ -167,15 +167,18 @@ func readRangeCounts(tx *store.Tx, after int64) (ranges []rangeCount, histories 
 	return ranges, histories, err
 }
 
-// addSample adds the number of leases at a time to a history, unless the last sample is newer than SampleInterval. Samples of a clock that
-// was ahead are removed: they would prevent others until the clock reaches them.
+// addSample adds the number of leases at a time to a history, unless the last sample is newer than SampleInterval. Samples that are
+// SampleInterval or more ahead of now are removed: they would prevent others until the clock reaches them. A clock that is behind for a
+// shorter time removes nothing. Times before 1970 and after 2106 count as the first and the last second of that period.
 func addSample(all []sample, n int64, now time.Time) (next []sample, added bool) {
-	at := uint32(min(max(0, now.Unix()), math.MaxUint32)) //nolint:gosec // within the bounds
-	all = slices.DeleteFunc(all, func(s sample) bool { return s.at > at })
-	if last := len(all) - 1; last >= 0 && at-all[last].at < uint32(SampleInterval/time.Second) {
+	const interval = int64(SampleInterval / time.Second)
+	at := min(max(0, now.Unix()), math.MaxUint32)
+	all = slices.DeleteFunc(all, func(s sample) bool { return int64(s.at) >= at+interval })
+	if last := len(all) - 1; last >= 0 && at-int64(all[last].at) < interval {
 		return all, false
 	}
-	return thinSamples(append(all, sample{at, uint32(min(max(0, n), math.MaxUint32))}), now), true //nolint:gosec // within the bounds
+	//nolint:gosec // within the bounds
+	return thinSamples(append(all, sample{uint32(at), uint32(min(max(0, n), math.MaxUint32))}), now), true
 }
 
 // sample adds a sample to the history of a range.

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 const maxSamples = 24*4 + 7*24 + 2
 
 // TestHistoryOfLeases checks that any sequence of clock readings, also with steps of years in both directions, leaves a history that is in
-// order, bounded and not in the future, and that sampling never stops.
+// order, bounded and at most SampleInterval in the future, and that sampling never stops for longer than twice SampleInterval.
 func TestHistoryOfLeases(t *testing.T) {
+	const interval = int64(SampleInterval / time.Second)
 	steps := rapid.OneOf(rapid.Int64Range(0, 1800), rapid.Int64Range(-3600, 7*86400), rapid.Int64Range(-10*366*86400, 10*366*86400))
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_800_000_000, 0)
@@ -23,17 +25,18 @@ func TestHistoryOfLeases(t *testing.T) {
 			n := rapid.Int64Range(-5, 1<<34).Draw(t, "leases")
 			before := len(all)
 			var added bool
+			at := min(max(0, now.Unix()), math.MaxUint32)
 			if all, added = addSample(all, n, now); !added {
-				if last := int64(all[len(all)-1].at); now.Unix()-last >= int64(SampleInterval/time.Second) || last > now.Unix() {
-					t.Fatalf("at %d no sample is added after %d", now.Unix(), last)
+				if last := int64(all[len(all)-1].at); at-last >= interval || last-at >= interval {
+					t.Fatalf("at %d no sample is added after %d", at, last)
 				}
 			}
 			if len(all) == 0 || len(all) > maxSamples || len(all) > before+1 {
 				t.Fatalf("%d samples after %d", len(all), before)
 			}
 			for i, s := range all {
-				if int64(s.at) > max(0, now.Unix()) || i > 0 && s.at <= all[i-1].at {
-					t.Fatalf("the samples are %v at %d", all, now.Unix())
+				if int64(s.at) >= at+interval || i > 0 && s.at <= all[i-1].at {
+					t.Fatalf("the samples are %v at %d", all, at)
 				}
 			}
 			checkTrend(t, all, now)
@@ -83,4 +86,21 @@ func TestTrends(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestClockBehind checks that a clock that is behind for less than SampleInterval keeps the history, and that one that was ahead for longer
+// loses only the samples of the future.
+func TestClockBehind(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	var all []sample
+	for i := range 8 {
+		all, _ = addSample(all, int64(i), now.Add(time.Duration(i)*SampleInterval))
+	}
+	last := now.Add(7 * SampleInterval)
+	if got, added := addSample(slices.Clone(all), 9, last.Add(-time.Second)); added || !slices.Equal(got, all) {
+		t.Errorf("a second behind: %v %v of %v", got, added, all)
+	}
+	if got, added := addSample(slices.Clone(all), 9, last.Add(-2*SampleInterval)); added || !slices.Equal(got, all[:6]) {
+		t.Errorf("two intervals behind: %v %v of %v", got, added, all)
+	}
 }
