@@ -74,22 +74,29 @@ func newSpool(all *backlog, own *atomic.Int64, log *slog.Logger) *spool {
 func (s *spool) put(piece []byte) (kept bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		switch {
-		case s.failed != nil:
-			return false, s.failed
-		case s.wrote == s.read && (len(s.queue) < maxQueued || len(s.queue) < maxAhead && s.all.pieces.Load() < maxAllAhead):
+	for s.failed == nil {
+		if s.hasRoom() {
 			s.all.pieces.Add(1)
 			s.queue = append(s.queue, piece)
 			s.moved.Broadcast()
 			return true, nil
-		case s.reserveInFile(int64(len(piece))):
+		}
+		if s.reserveInFile(int64(len(piece))) {
 			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) {
 				return false, err
+			}
+			if s.hasRoom() || s.failed != nil { // next or fail ran during the write, so that no other signal follows
+				continue
 			}
 		}
 		s.moved.Wait()
 	}
+	return false, s.failed
+}
+
+// hasRoom reports whether the next piece may wait in memory: only while no older data waits in the file. s.mu must be held.
+func (s *spool) hasRoom() bool {
+	return s.wrote == s.read && (len(s.queue) < maxQueued || len(s.queue) < maxAhead && s.all.pieces.Load() < maxAllAhead)
 }
 
 // reserveInFile reserves n bytes in the file; false if that is not possible. s.mu must be held.

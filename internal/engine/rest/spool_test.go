@@ -92,7 +92,16 @@ func TestFullSpoolResumes(t *testing.T) {
 }
 
 // TestSpoolOnAFullDisk adds more pieces than fit into memory while the disk is full: the list waits for its client, and no data is lost.
+// It runs often, so that the client also reads all pieces in memory during a write that fails.
 func TestSpoolOnAFullDisk(t *testing.T) {
+	for range 5000 {
+		sendWithFullDisk(t)
+	}
+}
+
+// sendWithFullDisk sends more pieces than fit into memory through a spool whose file is full.
+func sendWithFullDisk(t *testing.T) {
+	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skipf("the system has no full disk: %v", err)
