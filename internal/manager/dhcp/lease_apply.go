@@ -75,12 +75,14 @@ type leaseWriter struct {
 	// recalled are the networks with lost leases. lost is true after the last part of a list of a server that has lost leases.
 	recalled map[int64]bool
 	lost     bool
+	// actions caches the pending actions on leases of networks.
+	actions map[int64][]pendingAction
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
 		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{},
-		recalled: map[int64]bool{}}
+		recalled: map[int64]bool{}, actions: map[int64][]pendingAction{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -187,6 +189,15 @@ func (w *leaseWriter) change(c leaseChange) error {
 		}
 		l.span = 0
 	}
+	if l.span == 0 && same && l.state == stateFree && l.start.Equal(c.start) { // it ended without a report of its server
+		id, _, err := w.endedSpan(c.address, l.start)
+		if err == nil && id != 0 {
+			l.span, err = id, w.openSpan(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if l.span == 0 || !same {
 		if l.span, err = w.writeSpan(0, c, time.Time{}, ""); err != nil {
 			return err
@@ -219,6 +230,15 @@ func (w *leaseWriter) count(l storedLease, c leaseChange) error {
 func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 	if l.span != 0 {
 		if err := w.closeSpan(l.span, c.start, c.reason); err != nil {
+			return err
+		}
+	}
+	if l.span == 0 && l.state == stateFree && c.state == stateFree { // the server reports an earlier end than the one that is stored
+		id, stop, err := w.endedSpan(c.address, l.start)
+		if err == nil && id != 0 && c.start.Before(stop) {
+			err = w.closeSpan(id, c.start, c.reason)
+		}
+		if err != nil {
 			return err
 		}
 	}
