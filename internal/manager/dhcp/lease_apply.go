@@ -118,18 +118,26 @@ func (w *leaseWriter) networkOf(reported int64, a netip.Addr) (int64, error) {
 
 // read returns the lease of an address.
 func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
-	err = w.tx.QueryRow("SELECT id, version, span, server, parent, state, body FROM dhcp_lease WHERE configuration = ? AND low = ?",
-		w.configuration, store.AddrKey(a)).Scan(&l.id, &l.version, &l.span, &l.server, &l.parent, &l.state, &l.body)
+	err = l.scan(w.tx.QueryRow("SELECT "+leaseColumns+" FROM dhcp_lease WHERE configuration = ? AND low = ?", w.configuration,
+		store.AddrKey(a)).Scan, new([]byte))
 	if errors.Is(err, sql.ErrNoRows) {
-		return l, nil
+		return storedLease{}, nil
 	}
-	if err != nil {
-		return l, err
+	return l, err
+}
+
+// leaseColumns are the columns that storedLease.scan reads.
+const leaseColumns = "low, id, version, span, server, parent, state, body"
+
+// scan reads a row of a lease, and its address into low.
+func (l *storedLease) scan(scan func(...any) error, low *[]byte) error {
+	if err := scan(low, &l.id, &l.version, &l.span, &l.server, &l.parent, &l.state, &l.body); err != nil {
+		return err
 	}
 	l.there = true
 	var body store.Object
 	if err := body.Read([]byte(l.body)); err != nil {
-		return l, fmt.Errorf("lease %d: %w", l.id, err)
+		return fmt.Errorf("lease %d: %w", l.id, err)
 	}
 	l.mac, l.clientID = textOf(&body, "macAddress"), textOf(&body, "clientIdentifier")
 	if iaid, wrong := strconv.ParseUint(textOf(&body, "identityAssociationIdentifier"), 10, 32); wrong == nil {
@@ -138,10 +146,11 @@ func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
 	if n, wrong := strconv.Atoi(string(body.Get("prefixLength"))); wrong == nil {
 		l.prefix = n
 	}
+	var err error
 	if start := textOf(&body, "leaseDateTime"); start != "" {
 		l.start, err = time.Parse(time.RFC3339, start)
 	}
-	return l, err
+	return err
 }
 
 // textOf returns a text of a body; empty for null.
