@@ -43,10 +43,7 @@ func (s *stage) enter(p *browser.Page, label, text string) {
 	s.Helper()
 	script := `[...document.querySelectorAll("input, textarea")].find(e => (e.ariaLabel ?? e.labels?.[0]?.innerText ?? "").startsWith("` +
 		label + `"))`
-	s.ok(p.Wait(script))
-	_, err := browser.Eval[any](p, `(() => { const e = `+script+`; e.value = "`+text+`"; `+
-		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Enter(script, text))
 }
 
 // TestDHCPOfNetwork follows a day with DHCP: ranges with their forecast, leases that appear without a reload, a search, a reservation of a
@@ -89,16 +86,13 @@ func TestDHCPOfNetwork(t *testing.T) {
 	}
 	// A client is dragged to a free address.
 	s.ok(p.Go(at + "?q=10.0.0.102"))
-	s.ok(p.Wait(`document.querySelector(".row[draggable=true]") && document.querySelector(".strip rect.leased")`))
-	_, err = browser.Eval[any](p, `(() => {
-		const data = new DataTransfer(), row = document.querySelector(".row[draggable=true]"), strip = document.querySelector(".strip svg")
+	s.ok(p.Act(`document.querySelector(".strip rect.leased") && document.querySelector(".row[draggable=true]")`, `
+		const data = new DataTransfer(), row = e, strip = document.querySelector(".strip svg")
 		row.dispatchEvent(new DragEvent("dragstart", {dataTransfer: data, bubbles: true}))
 		const cell = strip.querySelectorAll("rect")[240].getBoundingClientRect()
 		const where = {dataTransfer: data, bubbles: true, cancelable: true, clientX: cell.x + cell.width / 2, clientY: cell.y + cell.height / 2}
 		strip.dispatchEvent(new DragEvent("dragover", where))
-		strip.dispatchEvent(new DragEvent("drop", where))
-	})()`)
-	s.ok(err)
+		strip.dispatchEvent(new DragEvent("drop", where))`))
 	s.ok(p.Wait(`document.querySelector("dialog input")?.value === "10.0.0.240"`))
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
 	s.click(p, "Apply now")
@@ -109,8 +103,7 @@ func TestDHCPOfNetwork(t *testing.T) {
 	s.ok(p.Text("No address of the ranges is free."))
 	s.ok(p.Go(at + "?q=10.0.0.103"))
 	s.ok(p.Wait(`document.querySelector(".grid .row[aria-selected=true] button")`))
-	_, err = browser.Eval[any](p, `document.querySelector(".grid").focus()`)
-	s.ok(err)
+	s.ok(p.Act(`document.querySelector(".grid")`, "e.focus()"))
 	// Only the event: the character that Chromium's debugger sends after it would press the button that the window focuses.
 	_, err = browser.Eval[any](p, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`)
 	s.ok(err)
@@ -152,16 +145,12 @@ func TestOptionsWithInheritance(t *testing.T) {
 	s.ok(p.Text("overrides"))
 	s.click(p, "Reset")
 	s.ok(p.Text("The value becomes"))
-	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => /Delete now|Apply now/.test(b.innerText) && !b.disabled)`))
-	_, err := browser.Eval[any](p, `[...document.querySelectorAll("dialog button")].find(b => /Delete now|Apply now/.test(b.innerText)).click()`)
-	s.ok(err)
+	s.ok(p.Click(`[...document.querySelectorAll("dialog button")].find(b => /Delete now|Apply now/.test(b.innerText))`))
 	s.ok(p.Wait(`!document.querySelector("#main").innerText.includes("instead of")`))
 	// A value that the option cannot have is refused at its field.
 	s.click(p, "Set option")
-	s.ok(p.Wait(`document.querySelector("dialog select option[value]:not([value=''])")`))
-	_, err = browser.Eval[any](p, `(() => { const l = document.querySelector("dialog select"); l.value = [...l.options].find(o => `+
-		`o.text.startsWith("router ")).value; l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Act(`[...document.querySelector("dialog select")?.options ?? []].find(o => o.text.startsWith("router "))`,
+		`const l = e.closest("select"); l.value = e.value; l.dispatchEvent(new Event("change", {bubbles: true}))`))
 	s.enter(p, "Value", "not an address")
 	s.ok(p.Wait(`document.querySelector("dialog .field.wrong textarea, dialog .field.wrong input")`))
 }
@@ -174,16 +163,11 @@ func TestExplainForm(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network + "/dhcp?part=explain"))
 	s.ok(p.Text("Circuit ID"))
 	s.enter(p, "MAC address", "nonsense")
-	press := func() {
-		_, err := browser.Eval[any](p, `document.querySelector(".explain button.primary").click()`)
-		s.ok(err)
-	}
+	press := func() { t.Helper(); s.ok(p.Click(`document.querySelector(".explain button.primary")`)) }
 	press()
 	s.ok(p.Wait(`document.querySelector(".field.wrong input")`))
 	s.enter(p, "MAC address", "00:00:5e:00:53:77")
-	_, err := browser.Eval[any](p, `(() => { const l = document.querySelector(".explain select"); l.value = "true"; `+
-		`l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Enter(`document.querySelector(".explain select")`, "true"))
 	press()
 	s.ok(p.Text("dhcp-edge"))
 	s.ok(p.Text("Rules in order"))
