@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// leaseTimes are the options that bound the time of a lease: dhcpd limits it by max-lease-time and min-lease-time, and a deployment refuses a
-// default outside of them.
+// leaseTimes are the options that bound the time of a lease: dhcpd limits it by max-lease-time and min-lease-time, and a deployment
+// refuses a default outside of them.
 var leaseTimes = []string{defaultLease, maximumLease, minimumLease}
 
 // limitLease adds the default lease time that is in effect in a block with lease times of its own, if it exceeds the limits.

@@ -41,8 +41,8 @@ zone lab.example. { primary 192.0.2.53; key old; }
 	}
 }
 
-// TestLeaseTimesOfClientsAreLimited checks that hosts and classes whose limits exclude the default lease time of their networks get a default
-// within them, also a host before its subnet, and that the others get none. Levels with several results are listed.
+// TestLeaseTimesOfClientsAreLimited checks that hosts and classes whose limits exclude the default lease time of their networks get a
+// default within them, also a host before its subnet, and that the others get none. Levels with several results are listed.
 func TestLeaseTimesOfClientsAreLimited(t *testing.T) {
 	for _, one := range []struct {
 		file string

@@ -10,8 +10,8 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// FuzzDecodeRecord checks that arbitrary records of servers do not panic, and that each accepted one is a change whose times and identifiers
-// the manager can read again.
+// FuzzDecodeRecord checks that arbitrary records of servers do not panic, and that each accepted one is a change whose times and
+// identifiers the manager can read again.
 func FuzzDecodeRecord(f *testing.F) {
 	for _, text := range []string{
 		`{"journal":"a","sequence":1,"at":5,"event":{"kind":"BEGIN","lease":{"network":1,"address":"10.0.0.9","start":5,"expires":9,` +

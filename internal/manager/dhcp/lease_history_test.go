@@ -88,8 +88,8 @@ func TestTrends(t *testing.T) {
 	})
 }
 
-// TestSampleTimesAfterClockStep checks that a clock that is behind for less than SampleInterval keeps the history, and that one that was ahead for
-// longer loses only the samples of the future.
+// TestSampleTimesAfterClockStep checks that a clock that is behind for less than SampleInterval keeps the history, and that one that was
+// ahead for longer loses only the samples of the future.
 func TestSampleTimesAfterClockStep(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var all []sample

@@ -287,8 +287,8 @@ func sameNamed(f *schema.Field, sent json.RawMessage, shown map[string]json.RawM
 		json.Unmarshal(shown[field], &is) == nil && is != "" && strings.EqualFold(strings.TrimSuffix(text, "."), is)
 }
 
-// isNowThere reports whether the target of a reference that sameNamed accepts exists now: the change then refers to it. It is about references
-// by range, which a write resolves.
+// isNowThere reports whether the target of a reference that sameNamed accepts exists now: the change then refers to it. It is about
+// references by range, which a write resolves.
 func (p *executor) isNowThere(f *schema.Field, sent json.RawMessage, there *store.Resource) (bool, error) {
 	var members map[string]json.RawMessage
 	var text string

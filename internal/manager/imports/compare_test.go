@@ -6,8 +6,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestImportLinksReverseZone checks that a declaration of a reverse zone by a range refers to the network of the range after a repeated import
-// if the network was created since, and that a third import changes nothing.
+// TestImportLinksReverseZone checks that a declaration of a reverse zone by a range refers to the network of the range after a repeated
+// import if the network was created since, and that a third import changes nothing.
 func TestImportLinksReverseZone(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, _ := m.Basics()

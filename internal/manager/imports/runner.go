@@ -27,8 +27,8 @@ const (
 	leaseRenewal = 5 * time.Second
 )
 
-// Steps of rows. Each step is one transaction. Its work takes at most about stepTime without its commit if other transactions wait for it, as
-// on SQLite, else longStepTime: there only changes of the same rows wait.
+// Steps of rows. Each step is one transaction. Its work takes at most about stepTime without its commit if other transactions wait for
+// it, as on SQLite, else longStepTime: there only changes of the same rows wait.
 const (
 	firstStep   = 50
 	maxStepRows = 2_000

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestNextStepDependsOnDatabase checks that a step becomes shorter if its work took too long, which is later where other changes do not wait.
+// TestNextStepDependsOnDatabase checks that a step becomes shorter if its work took too long, which is later where other changes do not
+// wait.
 func TestNextStepDependsOnDatabase(t *testing.T) {
 	for _, one := range []struct {
 		took        time.Duration

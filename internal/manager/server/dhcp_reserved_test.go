@@ -58,8 +58,8 @@ func TestReservationOfLease(t *testing.T) {
 	m.Verify()
 }
 
-// TestReservationsOfManyLeases checks that the leases of more addresses than one query reads change with their reservations, also of addresses
-// without a lease, and of one whose reservation begins and ends in one transaction.
+// TestReservationsOfManyLeases checks that the leases of more addresses than one query reads change with their reservations, also of
+// addresses without a lease, and of one whose reservation begins and ends in one transaction.
 func TestReservationsOfManyLeases(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
