@@ -26,17 +26,18 @@ var stateOf = store.Field{Kind: store.Text, Path: []string{"state"}, Indexed: tr
 
 // pendingActions returns the pending actions that meet a condition.
 func pendingActions(c *resource.Change, where ...store.Expr) (all []pendingAction, err error) {
-	return all, c.Each(append(store.All{store.InCollection(LeaseActions), store.Compare{Field: stateOf, Op: "eq", Value: ActionPending}}, where...),
-		func(row *store.Resource, o schema.Object) error {
-			if x, ok := o.(*LeaseAction); ok {
-				all = append(all, pendingAction{row.Clone(), x})
-			}
-			return nil
-		})
+	pending := store.All{store.InCollection(LeaseActions), store.Compare{Field: stateOf, Op: "eq", Value: ActionPending}}
+	err = c.Each(append(pending, where...), func(row *store.Resource, o schema.Object) error {
+		if x, ok := o.(*LeaseAction); ok {
+			all = append(all, pendingAction{row.Clone(), x})
+		}
+		return nil
+	})
+	return all, err
 }
 
-// settle stores the result of the pending actions on an address whose lease the manager has ended: DONE if a user ended it, and NO_EFFECT if
-// it expired first.
+// settle stores the result of the pending actions on an address whose lease the manager has ended: DONE if a user ended it, and
+// NO_EFFECT if it expired first.
 func (w *leaseWriter) settle(network int64, a netip.Addr, reason string) error {
 	c := &resource.Change{Tx: w.tx, API: w.api}
 	all, known := w.actions[network]
