@@ -49,7 +49,8 @@ func TestRenewalContinuesEndedLease(t *testing.T) {
 	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2", "data.0.hostName": "host",
 		"data.0.leaseExpirationDateTime": later.UTC().Format(time.RFC3339)})
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and endDateTime:null"), "")
-	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "", "data.0.startDateTime": time.Unix(l.Start, 0).UTC().Format(time.RFC3339)})
+	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "",
+		"data.0.startDateTime": time.Unix(l.Start, 0).UTC().Format(time.RFC3339)})
 	p.Verify()
 	two.event(dhcplease.Release, later, l)
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
