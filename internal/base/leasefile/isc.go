@@ -250,7 +250,7 @@ func (s statement) time() (time.Time, error) {
 	case s.word(1) == "epoch":
 		n, err := strconv.ParseInt(s.word(2), 10, 62)
 		if err != nil || n < 0 {
-			return time.Time{}, fmt.Errorf("%q must be a number of seconds since 1970", s.word(2))
+			return time.Time{}, fmt.Errorf("epoch: must be a number of seconds since 1970, not %q", s.word(2))
 		}
 		return time.Unix(n, 0), nil
 	}
@@ -279,7 +279,7 @@ func octets(text string) (out []byte, err error) {
 			part = "0" + part
 		}
 		if out, err = hex.AppendDecode(out, []byte(part)); err != nil || part == "" {
-			return nil, fmt.Errorf("%q must be hexadecimal digits", text)
+			return nil, fmt.Errorf("must be hexadecimal digits with colons, not %q", text)
 		}
 	}
 	return out, nil

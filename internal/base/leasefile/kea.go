@@ -107,7 +107,7 @@ func (row keaRow) number(name string, bits int) (uint64, error) {
 func (row keaRow) octets(name string) ([]byte, error) {
 	out, err := hex.DecodeString(strings.ReplaceAll(row[name], ":", ""))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q must be hexadecimal digits", name, row[name])
+		return nil, fmt.Errorf("%s: must be hexadecimal digits with colons, not %q", name, row[name])
 	}
 	return out, nil
 }

@@ -82,7 +82,7 @@ func Parse(text string) (Range, error) {
 			return Range{}, err
 		}
 		if from.Is4() != to.Is4() {
-			return Range{}, fmt.Errorf("%q must not mix IPv4 and IPv6", text)
+			return Range{}, fmt.Errorf("%q has an IPv4 and an IPv6 address: use one family", text)
 		}
 		if to.Less(from) {
 			return Range{}, fmt.Errorf("%q ends before it starts", text)
@@ -91,7 +91,7 @@ func Parse(text string) (Range, error) {
 	}
 	base, length, ok := strings.Cut(text, "/")
 	if !ok {
-		return Range{}, fmt.Errorf("%q must be CIDR (10.0.0.0/24) or start-end (10.0.0.0-10.0.0.9)", text)
+		return Range{}, fmt.Errorf("must be CIDR (10.0.0.0/24) or start-end (10.0.0.0-10.0.0.9), not %q", text)
 	}
 	addr, err := parseAddr(base)
 	if err != nil {

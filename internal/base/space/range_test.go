@@ -33,7 +33,7 @@ func TestParseRefuses(t *testing.T) {
 		"10.0.0.0/+1":             "not a prefix length",
 		"10.0.0.0/255.0.255.0":    "contiguous",
 		"10.0.0.9-10.0.0.1":       "ends before it starts",
-		"10.0.0.1-2001:db8::1":    "must not mix",
+		"10.0.0.1-2001:db8::1":    "use one family",
 		"ten/8":                   "not an IP address",
 		"fe80::1%eth0/128":        "zone",
 		"":                        "must be CIDR",

@@ -123,7 +123,7 @@ func addDocument(a *documents, n *yaml.Node) error {
 	}
 	for name, value := range members {
 		if !slices.Contains(documentMembers, name) {
-			return fmt.Errorf("line %d: %s is not a member; must be one of %s", value.Line, name, strings.Join(documentMembers, ", "))
+			return fmt.Errorf("line %d: %s is not a member of a document: use %s", value.Line, name, strings.Join(documentMembers, ", "))
 		}
 		raw, err := convertYAML(value)
 		if err != nil {

@@ -35,8 +35,8 @@ func ScopeNames(a *resource.API) (names []string) {
 func ScopesOf(scopes, names []string) (Scopes, error) {
 	for _, one := range scopes {
 		if one != ScopeAddress && one != ScopeFleet && !slices.Contains(names, one) {
-			return "", problem.Invalid("scopes", "%q must be %s, %s, or a collection of the address API that can be the scope of a token,"+
-				" such as resourceRecords", one, ScopeAddress, ScopeFleet)
+			return "", problem.Invalid("scopes", "%q is not a scope: use %s, %s, or a collection of the address API, such as resourceRecords",
+				one, ScopeAddress, ScopeFleet)
 		}
 	}
 	if len(scopes) == 0 {

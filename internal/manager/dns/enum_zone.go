@@ -89,8 +89,7 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	labels := strings.Split(x.Name, ".")
 	for _, label := range labels {
 		if len(label) != 1 || !isDigits(label) {
-			return problem.Invalid("name", "%q must be single digits separated by dots, in reverse order (RFC 6116 section 3.2)",
-				x.Name)
+			return problem.Invalid("name", "must be single digits separated by dots, in reverse order, not %q (RFC 6116 section 3.2)", x.Name)
 		}
 	}
 	slices.Reverse(labels)

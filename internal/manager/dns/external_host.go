@@ -113,7 +113,7 @@ func (x *ExternalHostsZone) BeforeWrite(*resource.Change) error {
 func (x *ExternalHostsZone) Validate(c *resource.Change) error {
 	other, err := findExternalHostsZone(c.Tx, x.View.ID)
 	if err == nil && other != nil && other.ID != x.ID {
-		return problem.Conflict("ResourceAlreadyExists", "an ExternalHostsZone already exists in view %d (zone %d)", x.View.ID, other.ID)
+		return problem.Conflict("ResourceAlreadyExists", "an ExternalHostsZone already exists as zone %d in view %d", other.ID, x.View.ID)
 	}
 	return err
 }

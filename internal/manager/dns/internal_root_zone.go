@@ -40,7 +40,7 @@ func checkSingleRoot(c *resource.Change, id, view int64) error {
 	found, err := c.Tx.ByName("zones", view, RootName)
 	for _, r := range found {
 		if r.ID != id {
-			return problem.Conflict("ResourceAlreadyExists", "an internal root zone already exists in view %d (zone %d)", view, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "an internal root zone already exists as zone %d in view %d", r.ID, view)
 		}
 	}
 	return err

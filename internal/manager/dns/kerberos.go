@@ -85,7 +85,7 @@ func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
 func (x *KerberosServicePrincipal) Validate(*resource.Change) error {
 	service, host, found := strings.Cut(x.Name, "/")
 	if !found || service == "" || host == "" || strings.ContainsAny(x.Name, " \t") {
-		return problem.Invalid("name", "%q must be a service and a host, such as DHCP/host.example.com", x.Name)
+		return problem.Invalid("name", "must be a service and a host, such as DHCP/host.example.com, not %q", x.Name)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func ParseMatch(text string) (Match, error) {
 		m.Key = strings.Trim(words[1], `"`)
 		return m, checkListName(m.Key)
 	case len(words) != 1 || strings.EqualFold(words[0], "key"):
-		return m, fmt.Errorf("%q must be an address, a prefix, the name of a list, or key NAME", text)
+		return m, fmt.Errorf("must be an address, a prefix, the name of a list, or key NAME, not %q", text)
 	}
 	if rest[0] >= '0' && rest[0] <= '9' && !strings.Contains(rest, ":") || strings.Contains(rest, ":") || strings.Contains(rest, "/") {
 		prefix, err := parsePrefix(rest)
@@ -52,7 +52,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Zone() != "" {
-		return netip.Prefix{}, fmt.Errorf("%q must be an address or a prefix", text)
+		return netip.Prefix{}, fmt.Errorf("must be an address or a prefix, not %q", text)
 	}
 	bits := a.BitLen()
 	if prefixed {

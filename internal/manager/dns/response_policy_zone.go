@@ -76,8 +76,8 @@ func (x *ResponsePolicyZone) checkSource() error {
 		return problem.Invalid("overrideRefreshTime", "is only supported for FEED and EXTERNAL zones")
 	}
 	if every := x.RefreshTime(); every < MinRefreshTime || every > MaxRefreshTime {
-		return problem.Invalid("overrideRefreshTime", "%q must be a number of seconds or an ISO 8601 duration, from %s to %s",
-			x.OverrideRefreshTime, MinRefreshTime, MaxRefreshTime)
+		return problem.Invalid("overrideRefreshTime", "must be a number of seconds or an ISO 8601 duration, from %s to %s, not %q",
+			MinRefreshTime, MaxRefreshTime, x.OverrideRefreshTime)
 	}
 	return nil
 }

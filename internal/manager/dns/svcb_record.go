@@ -119,7 +119,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	for _, name := range slices.Sorted(maps.Keys(x.PrivateUseValues)) {
 		key, ok := privateKey(name)
 		if !ok {
-			return nil, schema.MemberError("privateUseValues", "%q must be one of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
+			return nil, schema.MemberError("privateUseValues", "must be one of key%d to key%d, not %q", firstPrivateKey, lastPrivateKey, name)
 		}
 		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
 	}

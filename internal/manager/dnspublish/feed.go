@@ -156,7 +156,7 @@ func readFeed(in io.Reader, names map[string]bool) error {
 		if _, err := netip.ParseAddr(fields[0]); err == nil && len(fields) > 1 {
 			fields, below = fields[1:], false
 		} else if len(fields) > 1 {
-			return fmt.Errorf("line %d must be a name, or an address with names", number)
+			return fmt.Errorf("line %d: must contain a name, or an address with names", number)
 		}
 		for _, name := range fields {
 			if rest, is := strings.CutPrefix(name, "||"); is {

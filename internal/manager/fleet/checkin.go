@@ -257,7 +257,7 @@ const (
 func checkKind(variant, version string) error {
 	switch {
 	case variant != checkin.Fleet && variant != checkin.V4:
-		return problem.Invalid("variant", "%q must be %s or %s", variant, checkin.Fleet, checkin.V4)
+		return problem.Invalid("variant", "must be %s or %s, not %q", checkin.Fleet, checkin.V4, variant)
 	case len(version) > maxVersion:
 		return problem.Invalid("version", "has more than %d bytes", maxVersion)
 	case strings.ContainsRune(version, 0):

@@ -106,7 +106,7 @@ func readMoment(text string) (string, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "", fmt.Errorf("%q must be Unix milliseconds or a time such as 2026-01-31T12:00:00Z", text)
+		return "", fmt.Errorf("must be Unix milliseconds or a time such as 2026-01-31T12:00:00Z, not %q", text)
 	}
 	return strconv.FormatInt(at.UnixMilli(), 10), nil
 }
@@ -115,7 +115,7 @@ func readMoment(text string) (string, error) {
 func readCount(text string) (string, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return "", fmt.Errorf("%q must be a whole number", text)
+		return "", fmt.Errorf("must be a whole number, not %q", text)
 	}
 	return strconv.FormatUint(n, 10), nil
 }
@@ -204,7 +204,7 @@ func (f field) check(given bool) error {
 	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
 		return problem.Query(f.name, "contains a NUL or is not UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
-		return problem.Query(f.name, "%q must be one of %s", *f.value, strings.Join(f.allowed, ", "))
+		return problem.Query(f.name, "must be one of %s, not %q", strings.Join(f.allowed, ", "), *f.value)
 	}
 	return nil
 }

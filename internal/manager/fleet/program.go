@@ -108,8 +108,8 @@ func (s *Service) checkTarget(d deployed, version string) error {
 		return err
 	}
 	if newest := s.programs[d.Name].Version; version != d.Version && version != newest {
-		return problem.Invalid(field, "%q must be the current version, %s, or the version of this manager, %s: applications are part of the "+
-			"release of their service point", version, d.Version, newest)
+		return problem.Invalid(field, "must be the current version, %s, or the version of this manager, %s, not %q: applications are part of "+
+			"the release of their service point", d.Version, newest, version)
 	}
 	return nil
 }

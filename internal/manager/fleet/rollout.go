@@ -94,7 +94,8 @@ func (p *Plan) check() error {
 			return problem.Invalid("waves", "a wave must have at least 1 service point")
 		}
 		if i > 0 && w.Percent == p.Waves[i-1].Percent && w.N <= p.Waves[i-1].N {
-			return problem.Invalid("waves", "%s must be more than %s: the size of a wave includes the waves before it", w, p.Waves[i-1])
+			return problem.Invalid("waves", "entry %d: must be more than %s, not %s: the size of a wave includes the waves before it",
+				i, p.Waves[i-1], w)
 		}
 	}
 	for _, w := range p.Windows {
@@ -167,7 +168,7 @@ var MemberStates = []string{memberWaiting, memberUpdating, memberUpdated, member
 // CheckMemberState returns an error if a state does not exist. The empty state is accepted and means all.
 func CheckMemberState(state string) error {
 	if state != "" && !slices.Contains(MemberStates, state) {
-		return problem.Query("state", "%q must be one of %s", state, strings.Join(MemberStates, ", "))
+		return problem.Query("state", "must be one of %s, not %q", strings.Join(MemberStates, ", "), state)
 	}
 	return nil
 }

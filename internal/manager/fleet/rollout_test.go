@@ -493,20 +493,20 @@ func TestRolloutInWindows(t *testing.T) {
 func TestRefusedRollouts(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	for why, change := range map[string]func(*Plan){
-		"does not exist":            func(p *Plan) { p.Version = "3" },
-		"version: is required":      func(p *Plan) { p.Version = "" },
-		"no service point matches":  func(p *Plan) { p.Filter.Version = "7" },
-		"\"WELL\" must be one of":   func(p *Plan) { p.Filter.Status = "WELL" },
-		"at least 1 service point":  func(p *Plan) { p.Waves = []Amount{{}} },
-		"mostAway: must be":         func(p *Plan) { p.MaxUnavailable = Amount{} },
-		"giveUpSeconds: must be":    func(p *Plan) { p.GiveUpSeconds = 1 },
-		"is not a time zone":        func(p *Plan) { p.TimeZone = "Mars/Olympus" },
-		"is not a time of day":      func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
-		"\"FRIDAY\" must be one of": func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
-		"from 10:00 to 10:00 is":    func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
-		"is not a label name":       func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
-		"at most 50":                func(p *Plan) { p.Waves = make([]Amount, 51) },
-		"5 must be more than 7":     func(p *Plan) { p.Waves = []Amount{{N: 7}, {N: 5}} },
+		"does not exist":                      func(p *Plan) { p.Version = "3" },
+		"version: is required":                func(p *Plan) { p.Version = "" },
+		"no service point matches":            func(p *Plan) { p.Filter.Version = "7" },
+		", not \"WELL\"":                      func(p *Plan) { p.Filter.Status = "WELL" },
+		"at least 1 service point":            func(p *Plan) { p.Waves = []Amount{{}} },
+		"mostAway: must be":                   func(p *Plan) { p.MaxUnavailable = Amount{} },
+		"giveUpSeconds: must be":              func(p *Plan) { p.GiveUpSeconds = 1 },
+		"is not a time zone":                  func(p *Plan) { p.TimeZone = "Mars/Olympus" },
+		"is not a time of day":                func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
+		", not \"FRIDAY\"":                    func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
+		"from 10:00 to 10:00 is":              func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
+		"is not a label name":                 func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
+		"at most 50":                          func(p *Plan) { p.Waves = make([]Amount, 51) },
+		"entry 1: must be more than 7, not 5": func(p *Plan) { p.Waves = []Amount{{N: 7}, {N: 5}} },
 	} {
 		p := NewPlan()
 		p.Version = "2"

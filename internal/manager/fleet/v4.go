@@ -114,12 +114,12 @@ func CheckNTPServers(servers []string) error {
 		host := server
 		if h, port, err := net.SplitHostPort(server); err == nil {
 			if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-				return problem.Invalid("ntpConfiguration.servers", "%q must have a port from 1 to 65535", server)
+				return problem.Invalid("ntpConfiguration.servers", "port of %q must be 1 to 65535", server)
 			}
 			host = h
 		}
 		if _, err := netip.ParseAddr(host); err != nil && !hostname(host) {
-			return problem.Invalid("ntpConfiguration.servers", "%q must be an address or a name", server)
+			return problem.Invalid("ntpConfiguration.servers", "must be an address or a name, not %q", server)
 		}
 	}
 	return nil
@@ -162,5 +162,5 @@ func (s *Service) Descriptor(text string) (name, version string, err error) {
 			return known, rest, checkVersion("serviceDescriptorID", rest)
 		}
 	}
-	return "", "", problem.Invalid("serviceDescriptorID", "%q must be the name of an application, a hyphen and a version", text)
+	return "", "", problem.Invalid("serviceDescriptorID", "must be the name of an application, a hyphen and a version, not %q", text)
 }

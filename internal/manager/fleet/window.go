@@ -47,7 +47,7 @@ func clock(text string) (int, error) {
 func (w Window) check() error {
 	for _, day := range w.Days {
 		if !slices.Contains(days, day) {
-			return problem.Invalid("windows.days", "%q must be one of %s", day, strings.Join(days, ", "))
+			return problem.Invalid("windows.days", "must be one of %s, not %q", strings.Join(days, ", "), day)
 		}
 	}
 	from, err := clock(w.From)

@@ -283,7 +283,7 @@ func checkURL(field, text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
-		return problem.Field("InvalidUrlValue", field, "%q must be a URL such as https://sso.example.net/", text)
+		return problem.Field("InvalidUrlValue", field, "must be a URL such as https://sso.example.net/, not %q", text)
 	case u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1"):
 		return nil
 	}

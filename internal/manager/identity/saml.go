@@ -363,7 +363,7 @@ func (x *SAMLIdentityProvider) provider(service authn.SAMLService, s *store.Stor
 // BeforeWrite reads the key store, validates the host name and the signing options, and sets the manager's SAML URLs.
 func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 	if u, err := url.Parse("https://" + x.AddressManagerFQDN); err != nil || u.Host != x.AddressManagerFQDN || u.Hostname() == "" {
-		return problem.Invalid("addressManagerFqdn", "%q must be a host name, with a port if it is not 443", x.AddressManagerFQDN)
+		return problem.Invalid("addressManagerFqdn", "must be a host name, with a port if it is not 443, not %q", x.AddressManagerFQDN)
 	}
 	if x.ServiceKey.Plain != "" {
 		return problem.Invalid("serviceKey", "cannot be set directly: send keyStore, a PKCS #12 file in base64, and keyStorePassword")

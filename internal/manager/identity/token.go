@@ -161,7 +161,7 @@ func newID(length int) string {
 
 func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret string) error {
 	if g.Role != authz.Administrator && g.Role != authz.Analyst {
-		return problem.Invalid("role", "%q must be %s or %s", g.Role, authz.Administrator, authz.Analyst)
+		return problem.Invalid("role", "must be %s or %s, not %q", authz.Administrator, authz.Analyst, g.Role)
 	}
 	if g.Name == "" || len(g.Name) > 128 || strings.TrimSpace(g.Name) != g.Name ||
 		strings.ContainsFunc(g.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {

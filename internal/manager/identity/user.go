@@ -74,7 +74,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 	}
 	if c.IsCreation() || c.SetFields["email"] {
 		if !isMail(x.Email) {
-			return problem.Field("InvalidEmailAddress", "email", "%q must be a mail address such as ada@example.net (RFC 5322)", x.Email)
+			return problem.Field("InvalidEmailAddress", "email", "must be a mail address such as ada@example.net, not %q (RFC 5322)", x.Email)
 		}
 	}
 	if err := x.checkAuthenticator(c); err != nil {

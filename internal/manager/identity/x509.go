@@ -66,7 +66,7 @@ func checkResponder(field, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return problem.Field("InvalidUrlValue", field, "%q must be a URL such as http://ocsp.example.net", text)
+		return problem.Field("InvalidUrlValue", field, "must be a URL such as http://ocsp.example.net, not %q", text)
 	}
 	return nil
 }

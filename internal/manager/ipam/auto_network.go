@@ -178,7 +178,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	}
 	t, _ := c.API.Type(name)
 	if f, ok := t.Field("state"); ok && !slices.Contains(f.Enum, state) {
-		return 0, problem.Invalid("addresses", "state: %q must be one of %s", state, strings.Join(f.Enum, ", "))
+		return 0, problem.Invalid("addresses", "state: must be one of %s, not %q", strings.Join(f.Enum, ", "), state)
 	}
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, network.ID, configuration

@@ -66,7 +66,7 @@ func (l *Line) check() error {
 		states = []string{"STATIC"}
 	}
 	if !slices.Contains(states, l.State) {
-		return fmt.Errorf("state: %q must be one of %s", l.State, strings.Join(states, ", "))
+		return fmt.Errorf("state: must be one of %s, not %q", strings.Join(states, ", "), l.State)
 	}
 	return checkName(l.Name)
 }

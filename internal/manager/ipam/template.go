@@ -103,7 +103,7 @@ type TemplateItem struct {
 func checkItemParent(c *resource.Change, h *schema.Head) error {
 	parent, err := c.Tx.Get(h.Parent)
 	if err == nil && parent.Type != "IPv4Template" {
-		return problem.Invalid("type", "an %s must be in an IPv4Template, not in %s %d", h.Type, parent.Type, parent.ID)
+		return problem.Invalid("type", "%s requires an IPv4Template as its parent, not %s %d", h.Type, parent.Type, parent.ID)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func newAWS(key string, parameters url.Values) (*awsKey, error) {
 		if ok {
 			k.about[about] = parameters.Get(name)
 		} else if !slices.Contains([]string{"region", "profile"}, name) {
-			return nil, fmt.Errorf("the parameter %s must be region, profile or context_NAME", name)
+			return nil, fmt.Errorf("parameter %s is not known: use region, profile or context_NAME", name)
 		}
 	}
 	if parts := strings.Split(key, ":"); k.region == "" && len(parts) > 3 && parts[0] == "arn" { // arn:aws:kms:REGION:ACCOUNT:key/ID

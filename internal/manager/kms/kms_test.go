@@ -113,8 +113,8 @@ func TestServices(t *testing.T) {
 		}
 	}
 	for at, want := range map[string]string{"hashivault://": "has no key", "awskms://": "has no key",
-		"hashivault://a?x=1":      "the parameter x",
-		"awskms://a?region=x&y=1": "the parameter y", "awskms://a": "set the region"} {
+		"hashivault://a?x=1":      "parameter x",
+		"awskms://a?region=x&y=1": "parameter y", "awskms://a": "set the region"} {
 		if _, err := Wrap(t.Context(), at, key); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}

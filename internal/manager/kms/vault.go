@@ -29,7 +29,7 @@ type vaultKey struct {
 func newVault(key string, parameters url.Values) (*vaultKey, error) {
 	for name := range parameters {
 		if name != "engine" {
-			return nil, fmt.Errorf("the parameter %s must be engine", name)
+			return nil, fmt.Errorf("parameter %s is not known: use engine", name)
 		}
 	}
 	at, err := url.Parse(cmp.Or(os.Getenv("VAULT_ADDR"), os.Getenv("VAULT_SERVER_URL")))

@@ -69,8 +69,8 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 		}
 		for _, kind := range s.EventTypes {
 			if f := t.ByName["eventType"]; !slices.Contains(f.Enum, kind) {
-				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: %q must be one of %s", i, kind,
-					strings.Join(f.Enum, ", "))
+				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: must be one of %s, not %q", i,
+					strings.Join(f.Enum, ", "), kind)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func s3Endpoint(host string) (address string, secure bool, err error) {
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http" {
-		return "", false, fmt.Errorf("%q must be HOST, HOST:PORT or https://HOST:PORT", host)
+		return "", false, fmt.Errorf("must be HOST, HOST:PORT or https://HOST:PORT, not %q", host)
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
 		return "", false, errors.New("http sends the database unencrypted: use https")

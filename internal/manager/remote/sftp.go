@@ -18,14 +18,14 @@ import (
 // sftpAddress returns the address of a machine, with the port of SSH if it has none.
 func sftpAddress(host string) (string, error) {
 	if strings.ContainsAny(host, "/@ ") {
-		return "", fmt.Errorf("%q must be HOST or HOST:PORT", host)
+		return "", fmt.Errorf("must be HOST or HOST:PORT, not %q", host)
 	}
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host, nil
 	}
 	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.Contains(bare, ":") && net.ParseIP(bare) == nil {
-		return "", fmt.Errorf("%q must be HOST or HOST:PORT", host)
+		return "", fmt.Errorf("must be HOST or HOST:PORT, not %q", host)
 	}
 	return net.JoinHostPort(bare, "22"), nil
 }

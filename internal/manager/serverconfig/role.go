@@ -112,7 +112,8 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 		case one.ID == 0:
 			return nil, problem.Missing(fmt.Sprintf("interfaces[%d].id", i))
 		case !slices.Contains(kinds, one.Kind):
-			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: %q must be one of %v", i, one.Kind, kinds)
+			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: must be one of %v, not %q", i, kinds,
+				one.Kind)
 		case one.Protocol != "" && (!protocols || one.Protocol != "IPV4" && one.Protocol != "IPV6"):
 			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: %q is not a protocol of this role", i, one.Protocol)
 		case slices.ContainsFunc(all, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }):
@@ -185,8 +186,8 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 		return err
 	}
 	if c.SetFields["view"] && x.View.ID != 0 && x.View.ID != view {
-		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d must be for its own view %d", above.Type,
-			above.ID, view)
+		return problem.Field("ConflictingResourceFieldValues", "view", "must be %d, the view of %s %d, not %d", view, above.Type,
+			above.ID, x.View.ID)
 	}
 	x.View = schema.Ref{ID: view}
 	return nil
@@ -320,7 +321,7 @@ func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(x.Parent)}, func(row *store.Resource,
 		o schema.Object) error {
 		if other, ok := o.(*TFTPDeploymentRole); ok && row.ID != x.ID && other.Server == x.Server {
-			return problem.Conflict("ResourceAlreadyExists", "server: the group still has a role for server %d (%d)", x.Server.ID, row.ID)
+			return problem.Conflict("ResourceAlreadyExists", "server: the group already has a role for server %d: role %d", x.Server.ID, row.ID)
 		}
 		return nil
 	})

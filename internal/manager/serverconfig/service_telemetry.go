@@ -75,7 +75,7 @@ func (x *Filter) Check() error {
 		}
 	case "QUERY", "RESPONSE":
 		if !slices.Contains(filtered, x.Value) {
-			return schema.MemberError("value", "%q must be one of %s", x.Value, strings.Join(filtered, ", "))
+			return schema.MemberError("value", "must be one of %s, not %q", strings.Join(filtered, ", "), x.Value)
 		}
 	default:
 		if _, err := path.Match(x.Value, ""); err != nil {

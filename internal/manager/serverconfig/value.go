@@ -126,7 +126,7 @@ func readToken(text string) (token, error) {
 	}
 	bounds, number := numbers[t.kind]
 	if _, known := kinds[t.kind]; !known && !number {
-		return t, fmt.Errorf("%q must be one of the types <boolean>, <%s>", text, strings.Join(kindNames(), ">, <"))
+		return t, fmt.Errorf("must be one of the types <boolean>, <%s>, not %q", strings.Join(kindNames(), ">, <"), text)
 	}
 	t.min, t.max = bounds[0], bounds[1]
 	for i, limit := range []*int64{&t.min, &t.max} {

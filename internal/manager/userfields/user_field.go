@@ -176,7 +176,7 @@ func messageOf(err error) string {
 func (x *UserDefinedFieldDefinition) parseValue(text string) (string, error) {
 	read, err := x.parse(text)
 	if err == nil && len(x.PredefinedValues) > 0 && !slices.Contains(x.PredefinedValues, read) {
-		err = x.valueError("InvalidUdfPredefinedValue", "%q must be one of %s", text, strings.Join(x.PredefinedValues, ", "))
+		err = x.valueError("InvalidUdfPredefinedValue", "must be one of %s, not %q", strings.Join(x.PredefinedValues, ", "), text)
 	}
 	return read, err
 }
@@ -193,7 +193,7 @@ func (x *UserDefinedFieldDefinition) parse(text string) (string, error) {
 		if b := strings.ToLower(text); b == "true" || b == "false" {
 			return b, nil
 		}
-		return "", x.valueError("InvalidUdfValue", "%q must be true or false", text)
+		return "", x.valueError("InvalidUdfValue", "must be true or false, not %q", text)
 	case "INTEGER", "LONG":
 		return x.readNumber(text)
 	case "DATE":

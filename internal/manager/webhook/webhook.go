@@ -70,7 +70,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 	u, err := url.Parse(x.URL)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return problem.Invalid("url", "%q must be a URL with https or http and a host", x.URL)
+		return problem.Invalid("url", "must be a URL with https or http and a host, not %q", x.URL)
 	case u.User != nil:
 		return problem.Invalid("url",
 			"must not contain a user or password, which would be visible to all readers of webhooks; requests are signed instead")

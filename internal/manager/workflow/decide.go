@@ -109,7 +109,8 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 		return err
 	}
 	if x.DependentRequest.ID != 0 && asked.ID == 0 {
-		return problem.FieldForbidden(notAllowed, "state", "workflow request %d must be approved first", x.DependentRequest.ID)
+		return problem.FieldForbidden(notAllowed, "state", "requires workflow request %d, which is not approved: approve that request first",
+			x.DependentRequest.ID)
 	}
 	creator, err := x.creator(c, token)
 	if err != nil {

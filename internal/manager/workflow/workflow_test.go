@@ -199,7 +199,7 @@ func TestDependentRequests(t *testing.T) {
 		t.Errorf("the record would be %s", r.Body)
 	}
 	m.Refused(400, "WrongResourceType", "does not request a zone", "POST", record+"/resourceRecords", `{"type":"TXTRecord","name":"y","text":"x"}`, asCarol)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "approved first", "PATCH", record, `{"state":"APPROVED"}`)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "which is not approved", "PATCH", record, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", zone, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", below, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", record, `{"state":"APPROVED"}`)

@@ -93,7 +93,7 @@ func (o ServiceOption) CheckValue(value json.RawMessage) error {
 			return fmt.Errorf("the text has %d octets, not 1 to %d", len(text), limit)
 		}
 		if err == nil && o.Values != nil && !slices.Contains(o.Values, text) {
-			return fmt.Errorf("%q must be one of %s", text, strings.Join(o.Values, ", "))
+			return fmt.Errorf("must be one of %s, not %q", strings.Join(o.Values, ", "), text)
 		}
 		return err
 	case Address:

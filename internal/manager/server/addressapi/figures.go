@@ -87,7 +87,7 @@ func parseFigures(r *http.Request, now time.Time) (q figureQuery, err error) {
 	q.collection, q.id, _ = strings.Cut(q.Object, "/")
 	declared := figures.Declared(q.collection)
 	if len(declared) == 0 || q.collection == figures.Manager && q.Object != figures.Manager || q.collection != figures.Manager && q.id == "" {
-		return q, problem.Query("object", "%q must be manager, networks/ID, blocks/ID, ranges/ID, servers/ID or servicePoints/ID", q.Object)
+		return q, problem.Query("object", "must be manager, networks/ID, blocks/ID, ranges/ID, servers/ID or servicePoints/ID, not %q", q.Object)
 	}
 	if text := values.Get("metric"); text != "" {
 		for name := range strings.SplitSeq(text, ",") {

@@ -138,7 +138,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 		kind = identity.BearerToken
 	}
 	if kind != identity.BearerToken && kind != identity.KeySet {
-		return problem.Invalid("kind", "%q must be %s or %s", kind, identity.BearerToken, identity.KeySet)
+		return problem.Invalid("kind", "must be %s or %s, not %q", identity.BearerToken, identity.KeySet, kind)
 	}
 	if role == "" {
 		role = authz.Analyst

@@ -142,7 +142,7 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 			name, value = text[:at], text[at+1:]
 		}
 		if _, twice := f.Labels[name]; twice {
-			return problem.Query(labelParameter, "%s must be given once", name)
+			return problem.Query(labelParameter, "label %s is given more than once", name)
 		}
 		if f.Labels == nil {
 			f.Labels = map[string]string{}

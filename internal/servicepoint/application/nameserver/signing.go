@@ -56,7 +56,7 @@ func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, e
 		}
 	}
 	if len(s.keySigners) == 0 || len(s.zoneSigners) == 0 {
-		return nil, fmt.Errorf("zone %s must be signed, but has no keys", name)
+		return nil, fmt.Errorf("zone %s is signed but lacks a key-signing or a zone-signing key", name)
 	}
 	return s, nil
 }

@@ -190,7 +190,7 @@ func isAddrPort(text string) bool {
 // validateOther checks the settings other than listeners and upstreams.
 func (c *Configuration) validateOther(bad func(field, format string, args ...any) error) error {
 	if !slices.Contains([]string{"sequential", "random", "round_robin"}, c.Policy) {
-		return bad("policy", "%q must be one of sequential, random and round_robin", c.Policy)
+		return bad("policy", "must be one of sequential, random and round_robin, not %q", c.Policy)
 	}
 	if len(c.Allow) > maxAllowed {
 		return bad("allow", "has more than %d prefixes", maxAllowed)
