@@ -829,8 +829,8 @@ func TestBulkSpreadsheet(t *testing.T) {
 	}
 }
 
-// TestBulk pastes a thousand rows. Each fault is shown at its cell and nothing is created. After corrections all rows are created, and one
-// Undo deletes them.
+// TestBulk pastes more rows than a dry run tries. Each fault is shown at its cell and nothing is created. After corrections all rows are
+// created, and one Undo deletes them.
 func TestBulk(t *testing.T) {
 	s := start(t)
 	block := s.id("blocks", "range:'10.0.0.0/8'")
@@ -838,9 +838,9 @@ func TestBulk(t *testing.T) {
 	bulk := s.id("networks", "name:'bulk'")
 	rows := func(bad bool) string {
 		text := "type,name,address,state\n"
-		for i := range 1000 {
+		for i := range 1200 {
 			address := fmt.Sprintf("10.200.%d.%d", 1+i/200, 1+i%200)
-			if bad && (i == 7 || i == 500) {
+			if bad && (i == 7 || i == 500 || i == 1150) {
 				address = "10.201.0.1"
 			}
 			text += fmt.Sprintf("IPv4Address,row-%d,%s,STATIC\n", i, address)
@@ -859,8 +859,8 @@ func TestBulk(t *testing.T) {
 	s.ok(p.Text("Rows are imported into networks/" + bulk))
 	fill("#rows", rows(true))
 	click("Preview all")
-	s.ok(p.Text("2 errors. Nothing will be applied."))
-	for _, row := range []string{"8", "501"} {
+	s.ok(p.Text("3 errors. Nothing will be applied."))
+	for _, row := range []string{"8", "501", "1151"} {
 		s.ok(p.Wait(`[...document.querySelectorAll(".sheet tbody tr")].some(r => r.cells[0].innerText === "` + row +
 			`" && r.querySelector("td.faulty")?.innerText === "10.201.0.1")`))
 	}
@@ -878,10 +878,10 @@ func TestBulk(t *testing.T) {
 	}
 	fill("#rows", rows(false))
 	click("Preview all")
-	s.ok(p.Text("All rows are valid"))
+	s.ok(p.Text("All rows are valid: 1\u202f200 new."))
 	click("Apply all")
 	s.ok(p.Text("rows created."))
-	if n := count(); n != 1000.0 {
+	if n := count(); n != 1200.0 {
 		t.Errorf("%v rows were made", n)
 	}
 	s.ok(p.Click("document.querySelector('.toast button')"))
@@ -1011,7 +1011,9 @@ func TestApprovals(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network))
 	ask()
 
-	q := s.open()
+	approver := *s // another browser: the tabs of one share their session
+	approver.b = profile(t)
+	q := approver.open()
 	s.ok(q.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
 	s.ok(q.Wait(`document.querySelector("#main .waiting")?.innerText.includes("junior")`))
 	s.ok(q.Go("/ui/transactions"))
@@ -1032,6 +1034,17 @@ func TestApprovals(t *testing.T) {
 	}
 	s.ok(q.Go("/ui/workflowRequests?state=decided"))
 	s.ok(q.Text("as planned"))
+	// A field that was changed after the request has its current value and a mark, and the approval is refused.
+	s.api("PATCH", "/api/v2/networks/"+network, `{"name":"quay"}`)
+	s.ok(p.Go("/ui/networks/" + network))
+	ask()
+	s.ok(q.Go("/ui/workflowRequests"))
+	s.ok(q.Wait(`document.querySelector("#main .field-changes del")?.innerText === "quay"`))
+	s.api("PATCH", "/api/v2/networks/"+network, `{"name":"renamed meanwhile"}`)
+	s.ok(q.Wait(`document.querySelector("#main .field-changes del")?.innerText === "renamed meanwhile"`)) // live
+	s.ok(q.Text("changed since the request, was quay"))
+	s.click(q, "Approve")
+	s.ok(q.Text("the request is outdated: name of"))
 }
 
 // TestServicePoint changes a service point, adds a node with a new key, and changes and removes an application.
