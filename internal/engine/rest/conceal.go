@@ -32,7 +32,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 				return err
 			}
 			if of == 0 { // its former configuration is unknown
-				rd.partly[r.ID] = true
+				rd.partlyHidden[r.ID] = true
 			} else if of != resource.RootID {
 				within[r.ID] = of
 			}
@@ -57,7 +57,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 	}
 	seen, err := rd.api.Sees(rd.tx, above, rd.caller)
 	for id, of := range within {
-		rd.partly[id] = !whole[of] || id != of && !seen[of]
+		rd.partlyHidden[id] = !whole[of] || id != of && !seen[of]
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func (rd *renderer) configurationAbove(id int64) (int64, error) {
 
 // withoutSums returns the body of a resource, with null for fields that count or name resources that the caller does not see.
 func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
-	if !rd.partly[r.ID] {
+	if !rd.partlyHidden[r.ID] {
 		return r.Body, nil
 	}
 	b := []byte{'{'}

@@ -114,7 +114,7 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if also {
 		changed = append(changed, o.server)
 	}
-	return changed, deleteUnserved(tx, o.serving.gone...)
+	return changed, deleteUnserved(tx, o.serving.unserved...)
 }
 
 // awaited returns the servers whose service points the deployment waits for.

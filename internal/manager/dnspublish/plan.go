@@ -102,8 +102,8 @@ type assigned struct {
 	kind  string
 	iface int64
 	ttl   *int64
-	// at is the resource that the role is set on; targets are the interfaces that queries are forwarded to.
-	at      int64
+	// owner is the resource that the role is set on; targets are the interfaces that queries are forwarded to.
+	owner   int64
 	targets []int64
 }
 
@@ -355,7 +355,7 @@ func (p *plan) rolesAt(above map[int64]assigned, at, view int64, wanted func(kin
 				had.writes() {
 				continue
 			}
-			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}
+			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, owner: at, targets: targets}
 		}
 	}
 	return merged(own, above)

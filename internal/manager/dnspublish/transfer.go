@@ -60,7 +60,7 @@ func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedN
 	p := z.publication(before, serial)
 	p.after = after
 	var entries []zonedata.Entry
-	if before.there {
+	if before.isDeployed {
 		if err := c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 			entries, err = readParts(tx, z.id)
 			return err
@@ -75,7 +75,7 @@ func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedN
 // publication returns a publication of a zone without changes.
 func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
 	return &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
-		existed: before.there, serial: serial}
+		existed: before.isDeployed, serial: serial}
 }
 
 // errOtherwise reports an incremental transfer that does not fit the deployed content.

@@ -175,7 +175,7 @@ func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 		return all
 	}
 	for _, server := range z.serversOf(func(a assigned) bool {
-		return (a.kind == serverconfig.RoleForwarding || a.kind == serverconfig.RoleStub) && a.at != z.view
+		return (a.kind == serverconfig.RoleForwarding || a.kind == serverconfig.RoleStub) && a.owner != z.view
 	}) {
 		for _, target := range z.roles[server].targets {
 			some := p.nameServer(all, target, z.roles[server].ttl)
