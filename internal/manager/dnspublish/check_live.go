@@ -9,9 +9,9 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// failing returns the checks that prevent the deployment of a record, without those that only warn. some reports whether there are any.
-// These checks examine the target of a record only for an alias.
-func (c checks) failing() (only checks, some bool) {
+// selectFailing returns the checks that prevent the deployment of a record, without those that only warn. some reports whether there are
+// any. These checks examine the target of a record only for an alias.
+func (c checks) selectFailing() (only checks, some bool) {
 	only = checks{Zones: c.Zones, Integrity: "NONE"}
 	if !c.Zones {
 		return only, false
@@ -45,7 +45,7 @@ func (p *plan) checksFor(z *plannedZone) (all []checks, err error) {
 			}
 			p.checks[server] = of
 		}
-		if only, some := of.failing(); some {
+		if only, some := of.selectFailing(); some {
 			all = append(all, only)
 		}
 	}

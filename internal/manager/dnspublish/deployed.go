@@ -369,7 +369,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	for _, z := range s.zones {
 		d := deployed[z.id]
 		if d.records == 0 {
-			return false, fmt.Errorf("zone %s is to be served but was never deployed", z.id)
+			return false, fmt.Errorf("zone %s is in the content of the server but has never been deployed", z.id)
 		}
 		if contents[z.id] = d.hash; !served[z.id] {
 			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {
