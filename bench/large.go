@@ -144,7 +144,7 @@ func (b *bench) measureDuringLarge(m *child, create []byte, what string, large f
 		case err := <-ended:
 			took := time.Since(start)
 			if err == nil && len(all) == 0 {
-				err = errors.New("it ended before anything was made beside it")
+				err = errors.New("the large job ended before a concurrent change")
 			}
 			if err != nil {
 				return err

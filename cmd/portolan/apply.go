@@ -96,11 +96,11 @@ func (c *applyCommand) Run(s *session) error {
 	}
 	a.Into, a.Prune = parentOrDefault(m, a.Into), a.Prune || c.Prune
 	c.Yes = c.Yes || slices.Contains(c.File, "-") // standard input is used for the document, so it cannot answer a question
-	return c.planned(s, m, a)
+	return c.applyPlan(s, m, a)
 }
 
-// planned applies resources. At a terminal it first shows the changes and asks for confirmation.
-func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
+// applyPlan applies resources. At a terminal it first shows the changes and asks for confirmation.
+func (c *planFlags) applyPlan(s *session, m *cli.Manager, a client.Apply) error {
 	if len(a.Resources) > maxApply {
 		return c.applyInSteps(s, m, a)
 	}

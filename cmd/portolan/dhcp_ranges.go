@@ -82,7 +82,7 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 	}
 	page, err := cl.List(s.ctx, collection, client.Query{Filter: filter, OrderBy: "desc(lastDateTime)", Limit: c.Limit})
 	if err == nil && network != 0 && len(page.Data) == 0 {
-		page, err = c.unserved(s, cl, network)
+		page, err = c.listUnserved(s, cl, network)
 	}
 	if err != nil {
 		return err
@@ -101,9 +101,9 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 		})
 }
 
-// unserved returns the refused clients of a network that no server serves: the server lists them by their relay, or by the address that
+// listUnserved returns the refused clients of a network that no server serves: the server lists them by their relay, or by the address that
 // they ask for.
-func (c *dhcpRefusedCommand) unserved(s *session, cl *client.Client, network int64) (page client.Page, err error) {
+func (c *dhcpRefusedCommand) listUnserved(s *session, cl *client.Client, network int64) (page client.Page, err error) {
 	var at struct{ Range string }
 	if err := cl.Do(s.ctx, http.MethodGet, fmt.Sprintf("/api/v2/networks/%d", network), nil, &at); err != nil {
 		return page, err

@@ -118,11 +118,11 @@ func (f *sourceFlags) importDocument(s *session, d *convert.Document, generic bo
 			err = f.importInBackground(s, m, d, a, rows)
 		} else if err = f.checkStrict(s, m, a); err != nil {
 			return err
-		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
+		} else if err = f.applyPlan(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
 		}
 		if err == nil {
-			for _, one := range unnamed(f.applied, a.Resources) {
+			for _, one := range listUnnamed(f.applied, a.Resources) {
 				fmt.Fprintln(s.stderr, "note:", one)
 			}
 		}

@@ -28,7 +28,7 @@ func TestAddressesWithoutHost(t *testing.T) {
 			"(portolan delete addresses/10.0.0.1)",
 		"HostRecord c.example no longer has the address 2001:db8::2, which stays assigned: delete it if it is free " +
 			"(portolan delete addresses/2001:db8::2)"}
-	if got := unnamed(done, source); !slices.Equal(got, want) {
+	if got := listUnnamed(done, source); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -100,8 +100,8 @@ type logLine struct {
 	// row is the number of its row, or 0. rest is the line without that number.
 	row  int
 	rest string
-	// code and why are the rejection of the row. code is empty if the row was accepted.
-	code, why string
+	// code and reason are the rejection of the row. code is empty if the row was accepted.
+	code, reason string
 	// text is the whole line.
 	text string
 }
@@ -114,7 +114,7 @@ func readLine(text string) (line logLine) {
 		line.rest = text[len(found[0]):]
 	}
 	if code, why, ok := strings.Cut(line.rest, ": "); ok && line.rest != text && refusalCode.MatchString(code) {
-		line.code, line.why = code, why
+		line.code, line.reason = code, why
 	}
 	return line
 }
@@ -150,11 +150,11 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	for text := range strings.Lines(log) {
 		line := readLine(strings.TrimSuffix(text, "\n"))
 		if line.code != "" {
-			if help := remedy(line.code); !strings.HasSuffix(line.why, help) { // also for an empty one
+			if help := remedy(line.code); !strings.HasSuffix(line.reason, help) { // also for an empty one
 				line.text += ": " + help
-				line.why += ": " + help
+				line.reason += ": " + help
 			}
-			if j.refusals.add(line.code+": "+line.why) > shownRows && j.line == nil {
+			if j.refusals.add(line.code+": "+line.reason) > shownRows && j.line == nil {
 				continue // the summary counts it
 			}
 		}
@@ -261,7 +261,8 @@ func (f *sourceFlags) importInBackground(s *session, m *cli.Manager, d *convert.
 		case row == "":
 			return line.text
 		case line.code != "":
-			return fmt.Sprintf("skipped: %s: %s: %s", row, line.code, duplicateLine.ReplaceAllStringFunc(line.why, func(other string) string {
+			return fmt.Sprintf("skipped: %s: %s: %s", row, line.code, duplicateLine.ReplaceAllStringFunc(line.reason, func(
+				other string) string {
 				return cmp.Or(rowOf(rows, readLine(strings.TrimSuffix(other, " is")+": ").row), strings.TrimSuffix(other, " is")) + " is"
 			}))
 		case ok:
@@ -282,7 +283,7 @@ func (f *sourceFlags) importInBackground(s *session, m *cli.Manager, d *convert.
 	if err != nil || f.DryRun || a.Prune {
 		return err
 	}
-	return f.emptied(s, m, d, j, a.Resources)
+	return f.printEmptied(s, m, d, j, a.Resources)
 }
 
 // modeOf returns the mode of an import or of a dry run.
@@ -309,8 +310,8 @@ func (f *sourceFlags) recordAddresses(raw json.RawMessage, text string) {
 	f.applied.Resources = append(f.applied.Resources, one)
 }
 
-// emptied prints the members that have a value and that the source leaves empty. It finds them by a dry run.
-func (f *sourceFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
+// printEmptied prints the members that have a value and that the source leaves empty. It finds them by a dry run.
+func (f *sourceFlags) printEmptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
 	all, rows, err := d.JSON(true)
 	if err != nil || slices.EqualFunc(all, without, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return err

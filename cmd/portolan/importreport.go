@@ -55,8 +55,8 @@ func (f *sourceFlags) differences(s *session, m *cli.Manager, d *convert.Documen
 // withoutTag is the note of an import without --tag that finds existing resources.
 const withoutTag = "note: without --tag, resources of an earlier import that are no longer in the source cannot be found"
 
-// unnamed returns a line for each address that a host has lost, or would lose in a dry run, and that no host of the source has.
-func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
+// listUnnamed returns a line for each address that a host has lost, or would lose in a dry run, and that no host of the source has.
+func listUnnamed(done client.Applied, source []json.RawMessage) (lines []string) {
 	named := map[netip.Addr]bool{}
 	for _, raw := range source {
 		var host struct{ Addresses json.RawMessage }

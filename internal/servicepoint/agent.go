@@ -50,8 +50,8 @@ type Options struct {
 	// Driving maps the names of applications that control another program of this machine to their further arguments. Such an application
 	// needs the program's files and runs with the privileges of the agent.
 	Driving map[string][]string
-	// Namespaces maps the names of applications to the network namespaces that they run in, as `ip netns` names them. Other applications run
-	// in the namespace of the agent.
+	// Namespaces maps the names of applications to the network namespaces that they run in, as `ip netns` names them. Other applications
+	// run in the namespace of the agent.
 	Namespaces map[string]string
 	// Stateful are the names of the applications that keep data on the disk. Each one gets a folder of its own.
 	Stateful []string
@@ -111,8 +111,8 @@ type Agent struct {
 	identity     *identity
 	manager      *manager
 	registration checkin.Registration
-	// trouble is the reason why the desired state cannot be stored; empty if it can.
-	trouble string
+	// storeError is the reason why the desired state cannot be stored; empty if it can.
+	storeError string
 	// diagnosticsAddr is the address of the diagnostics listener.
 	diagnosticsAddr string
 	// isRefused reports that the manager has refused this service point since its last answer.
@@ -362,7 +362,7 @@ func (a *Agent) conditions() []string {
 	all := append(a.probes.conditions(), wrong...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, text := range []string{a.trouble, shortened(a.update.abandoned)} {
+	for _, text := range []string{a.storeError, shortenText(a.update.abandoned)} {
 		if text != "" {
 			all = append(all, text)
 		}
@@ -374,8 +374,8 @@ func (a *Agent) conditions() []string {
 func (a *Agent) setTrouble(why string) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changed = a.trouble != why
-	a.trouble = why
+	changed = a.storeError != why
+	a.storeError = why
 	return changed
 }
 

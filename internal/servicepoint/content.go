@@ -383,9 +383,9 @@ func (f *files) Close() error {
 var errNoNewContent = errors.New("the manager has no newer content")
 
 // contentRejected reports that an application refused content.
-type contentRejected struct{ why string }
+type contentRejected struct{ reason string }
 
-func (n *contentRejected) Error() string { return n.why }
+func (n *contentRejected) Error() string { return n.reason }
 
 func (p *process) sendFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)

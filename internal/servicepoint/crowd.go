@@ -33,8 +33,8 @@ type Crowd struct {
 	// Dial connects to a manager; nil means the dialer of real service points.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Enrolled, Answered and Failed count service points, answered check-ins and failed check-ins. Held is the number of check-ins that wait
-	// for an answer.
+	// Enrolled, Answered and Failed count service points, answered check-ins and failed check-ins. Held is the number of check-ins that
+	// wait for an answer.
 	Enrolled, Answered, Failed, Held atomic.Int64
 
 	mu sync.Mutex
@@ -190,7 +190,7 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 		c.Held.Add(-1)
 		if err != nil {
 			if ctx.Err() == nil {
-				c.failed(ctx, err, &b, spread)
+				c.handleFailure(ctx, err, &b, spread)
 			}
 			continue
 		}
@@ -224,8 +224,8 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 
 func (c *Crowd) stalls(number int) bool { return c.Stalled != nil && c.Stalled(number) }
 
-// failed handles a failed check-in as an agent does: with a random delay and backoff.
-func (c *Crowd) failed(ctx context.Context, err error, b *backoff, spread time.Duration) {
+// handleFailure handles a failed check-in as an agent does: with a random delay and backoff.
+func (c *Crowd) handleFailure(ctx context.Context, err error, b *backoff, spread time.Duration) {
 	if c.Failed.Add(1) == 1 {
 		c.Log.Warn("check-in failed", "error", err)
 	}

@@ -16,7 +16,7 @@ func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.LogOrder) {
 		request := checkin.LogRequest{ID: w.ID}
 		text, err := a.supervisor.tail(w.Application, min(max(1, w.Bytes), checkin.MaxLog))
 		if request.Text = text; err != nil {
-			request.Problem = shortened(err.Error())
+			request.Problem = shortenText(err.Error())
 		}
 		if err := a.manager.post(ctx, checkin.LogPath, 0, request, &checkin.LogAnswer{}); err != nil && ctx.Err() == nil {
 			a.log.Warn("send log failed", "application", w.Application, "error", err)

@@ -49,15 +49,15 @@ type process struct {
 	// configured is the digest of the configuration in use. responds reports whether the last status request was answered.
 	configured string
 	responds   bool
-	// content is the revision of the content in use. servesContent reports that the application serves content. engine names the program that
-	// answers in its place.
+	// content is the revision of the content in use. servesContent reports that the application serves content. engine names the program
+	// that answers in its place.
 	content       string
 	servesContent bool
 	engine        string
 	// refused is the reason why the application refused the last content; empty if it accepted it.
 	refused string
-	// ran reports that the process has answered. down reports that it ended by itself and has not answered since.
-	ran, down bool
+	// hasAnswered reports that the process has answered. down reports that it ended by itself and has not answered since.
+	hasAnswered, down bool
 }
 
 // Intervals and limits of a process.
@@ -269,7 +269,7 @@ func (p *process) serve(ctx context.Context) error {
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) { // the generation counts as handled: it cannot be applied yet
-					p.set(p.failureStatus(), generation, refused.why)
+					p.set(p.failureStatus(), generation, refused.reason)
 					break
 				}
 				if err := p.configure(ctx, a.Configuration); err != nil {
@@ -327,7 +327,7 @@ type refusedConfiguration struct {
 	digest string
 	times  int
 	next   time.Time
-	why    string
+	reason string
 }
 
 func (r *refusedConfiguration) waits(digest string) bool {
@@ -338,7 +338,7 @@ func (r *refusedConfiguration) note(digest, why string) {
 	if r.digest != digest {
 		*r = refusedConfiguration{digest: digest}
 	}
-	r.why = why
+	r.reason = why
 	r.times++
 	r.next = time.Now().Add(min(time.Second<<min(r.times, 5), 30*time.Second))
 }

@@ -122,8 +122,8 @@ type Info struct {
 type resolverView struct {
 	id, version string
 	configured  string
-	// why is the reason why the resolver does not answer, if its own diagnostics do not contain it.
-	why string
+	// reason is the reason why the resolver does not answer, if its own diagnostics do not contain it.
+	reason string
 	// answers reports that all resolvers answer; well, that all are HEALTHY.
 	answers, well bool
 	found         application.ResolverDiagnostics
@@ -148,7 +148,7 @@ func (a *Agent) viewResolvers() (v resolverView) {
 		none = false
 		responds := a.supervisor.responds(one.ID)
 		if !responds {
-			v.why = "its process does not respond"
+			v.reason = "its process does not respond"
 		}
 		v.answers = v.answers && found.FrontendResponse == noError && responds
 		v.well = v.well && one.Status == checkin.Healthy && responds
@@ -177,7 +177,7 @@ func (a *Agent) statusHandler() http.Handler {
 			return http.StatusOK, map[string]string{"status": good}, nil
 		}
 		return http.StatusInternalServerError, errorDocument(http.StatusInternalServerError, "ResolverUnhealthy",
-			"the resolver does not answer: "+cmp.Or(v.why, v.found.FrontendResponse, "it does not run")), nil
+			"the resolver does not answer: "+cmp.Or(v.reason, v.found.FrontendResponse, "it does not run")), nil
 	})
 	a.serveDocument(mux, SPDiagnosticsPath, func() (int, any, error) { return http.StatusOK, a.spDiagnostics(), nil })
 	a.serveDocument(mux, ResolverDiagnosticsPath, func() (int, any, error) {

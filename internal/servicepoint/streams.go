@@ -32,9 +32,9 @@ type streams struct {
 	spools map[streamKey]*sentSpool
 	ctx    context.Context
 	group  sync.WaitGroup
-	// closed reports that run has ended. gone are the removed applications, whose ids are not used again.
-	closed bool
-	gone   map[string]bool
+	// closed reports that run has ended. removed are the removed applications, whose ids are not used again.
+	closed  bool
+	removed map[string]bool
 }
 
 // errNoName reports a kind or application that cannot name a folder.
@@ -65,7 +65,8 @@ const (
 
 // newStreams creates the streams. Nothing is sent before run.
 func newStreams(state string, log *slog.Logger, post func(context.Context, stream.Batch) (stream.Answer, error)) *streams {
-	return &streams{dir: filepath.Join(state, streamFolder), log: log, post: post, spools: map[streamKey]*sentSpool{}, gone: map[string]bool{}}
+	return &streams{dir: filepath.Join(state, streamFolder), log: log, post: post, spools: map[streamKey]*sentSpool{},
+		removed: map[string]bool{}}
 }
 
 // run sends the records in the spools until ctx ends. It includes the spools that an earlier process left.
@@ -113,7 +114,7 @@ func (s *streams) spool(key streamKey) (*spool.Spool, error) {
 	if one := s.spools[key]; one != nil {
 		return one.Spool, nil
 	}
-	if s.closed || s.gone[key.application] {
+	if s.closed || s.removed[key.application] {
 		return nil, errors.New("the agent is ending, or the application was removed")
 	}
 	if len(s.spools) >= maxStreams {
@@ -149,7 +150,7 @@ func (s *streams) startSending(key streamKey, one *sentSpool) {
 // forget deletes the spools of a removed application, including unsent records.
 func (s *streams) forget(application string) error {
 	s.mu.Lock()
-	s.gone[application] = true
+	s.removed[application] = true
 	s.mu.Unlock()
 	return s.remove(application, application)
 }
@@ -245,7 +246,7 @@ func isPoison(r *refusal) bool {
 // recordEvent writes an event of the agent itself to its spool.
 func (s *streams) recordEvent(e stream.Event) {
 	e.At = time.Now().UnixMilli()
-	e.Reason = shortened(e.Reason)
+	e.Reason = shortenText(e.Reason)
 	record, err := json.Marshal(e)
 	if err == nil {
 		err = s.recordOwn(stream.Events, record)
@@ -373,11 +374,11 @@ const maxRecordsAnswer = 8 << 20
 // recordEnd records that the process ended by itself, or that it runs again, and spools an event for a change.
 func (p *process) recordEnd(ended bool, reason string) {
 	p.mu.Lock()
-	ran, down, name := p.ran, p.down, p.desired.Name
+	ran, down, name := p.hasAnswered, p.down, p.desired.Name
 	if ended {
-		p.ran, p.down = false, ran || down
+		p.hasAnswered, p.down = false, ran || down
 	} else {
-		p.ran, p.down = true, false
+		p.hasAnswered, p.down = true, false
 	}
 	p.mu.Unlock()
 	e := stream.Event{Application: name + "/" + p.id, Field: "process", Before: processRuns, After: processEnded, Reason: reason}

@@ -53,7 +53,7 @@ func (a *Agent) updateReport() *checkin.UpdateReport {
 	case u.wanted == nil:
 		return nil
 	case u.failed != nil && u.failed.Update == *u.wanted:
-		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateFailed, Reason: shortened(u.failed.Reason)}
+		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateFailed, Reason: shortenText(u.failed.Reason)}
 	case u.isTrial || u.running != nil && *u.running == *u.wanted:
 		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateRunning}
 	}
@@ -73,8 +73,8 @@ func (a *Agent) updateStatus() string {
 	return checkin.UpdateOK
 }
 
-// shortened cuts a text to maxConditionLength bytes of valid UTF-8 without NUL, as a manager requires.
-func shortened(text string) string {
+// shortenText cuts a text to maxConditionLength bytes of valid UTF-8 without NUL, as a manager requires.
+func shortenText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxConditionLength)], ""), "\x00", "")
 }
 
@@ -194,7 +194,7 @@ func (a *Agent) judgeTrial() {
 		a.log.Error("read release state failed", "error", err)
 		return
 	}
-	waiting := shortened(a.supervisor.describeUnhealthy(s.Trying.Unwell))
+	waiting := shortenText(a.supervisor.describeUnhealthy(s.Trying.Unwell))
 	if waiting == s.Trying.Waiting && waiting != "" {
 		return
 	}

@@ -33,7 +33,7 @@ func (r *release) shared() (all []entry, err error) {
 			all = append(all, entry{from: name, to: path.Join(to, filepath.Base(name)), mode: 0o644})
 		}
 		if err == nil && len(names) == 0 {
-			err = fmt.Errorf("%s: there are none", pattern)
+			err = fmt.Errorf("no file matches %s", pattern)
 		}
 		return err
 	}

@@ -67,7 +67,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	c := &conn{Conn: inner, listener: l, network: l.networkOf(inner.RemoteAddr())}
 	c.active.Store(time.Now().UnixNano())
 	l.mu.Lock()
-	victim := l.victim(c.network)
+	victim := l.chooseVictim(c.network)
 	if victim != nil {
 		l.remove(victim)
 	}
@@ -120,8 +120,8 @@ func (l *Listener) networkOf(a net.Addr) netip.Prefix {
 	return p
 }
 
-// victim returns the connection to close for a new one from a network; nil if there is room. l.mu must be held.
-func (l *Listener) victim(network netip.Prefix) *conn {
+// chooseVictim returns the connection to close for a new one from a network; nil if there is room. l.mu must be held.
+func (l *Listener) chooseVictim(network netip.Prefix) *conn {
 	full := network.IsValid() && l.networks[network] >= l.limits.PerNetwork
 	if !full && len(l.open) < l.limits.Max {
 		return nil

@@ -31,8 +31,8 @@ func (r *reader) isc(file []byte) {
 		case errors.Is(err, errEnd):
 			return
 		case err != nil:
-			x.damaged(one, err)
-			if !x.resume(one.line) {
+			x.addDamaged(one, err)
+			if !x.skipToEntry(one.line) {
 				return
 			}
 			continue
@@ -41,13 +41,13 @@ func (r *reader) isc(file []byte) {
 	}
 }
 
-// damaged reports an entry that cannot be read.
-func (x *iscReader) damaged(one statement, err error) {
+// addDamaged reports an entry that cannot be read.
+func (x *iscReader) addDamaged(one statement, err error) {
 	if !isEntry(one.word(0)) && !x.known { // not a lease file
 		return
 	}
 	a, _ := netip.ParseAddr(one.word(1))
-	x.fault(max(one.line, 1), a, "%w", err)
+	x.addFault(max(one.line, 1), a, "%w", err)
 }
 
 // entry reads a statement outside of blocks.
@@ -71,7 +71,7 @@ func (x *iscReader) addLease(one statement, l Lease, err error) {
 		err = l.check()
 	}
 	if err != nil {
-		x.fault(one.line, l.Address, "%w", err)
+		x.addFault(one.line, l.Address, "%w", err)
 		return
 	}
 	l.Line = one.line
@@ -160,7 +160,7 @@ var hardwareTypes = map[string]uint8{"ethernet": 1, "token-ring": 6, "fddi": 8, 
 func (x *iscReader) association(one statement, kind string) {
 	const iaidSize = 4
 	if key := one.word(1); len(key) <= iaidSize {
-		x.fault(one.line, netip.Addr{}, "the identity association has no IAID and DUID")
+		x.addFault(one.line, netip.Addr{}, "the identity association has no IAID and DUID")
 		return
 	}
 	key := []byte(one.word(1))

@@ -56,7 +56,7 @@ func (r *reader) kea(file []byte) {
 			if !ended {
 				why += ": the file is truncated here"
 			}
-			r.fault(line, a, why, len(cells), len(columns))
+			r.addFault(line, a, why, len(cells), len(columns))
 			continue
 		}
 		row := make(keaRow, len(cells))
@@ -68,7 +68,7 @@ func (r *reader) kea(file []byte) {
 			err = l.check()
 		}
 		if err != nil {
-			r.fault(line, a, "%w", err)
+			r.addFault(line, a, "%w", err)
 			continue
 		}
 		l.Line = line

@@ -69,8 +69,8 @@ func Read(file []byte) ([]Lease, error) {
 	if !r.known {
 		return nil, errNoLeases
 	}
-	if r.wrong > maxWrong {
-		return nil, fmt.Errorf("more than %d entries cannot be read, the first one at line %d", maxWrong, r.firstWrong)
+	if r.rejected > maxWrong {
+		return nil, fmt.Errorf("more than %d entries cannot be read, the first one at line %d", maxWrong, r.firstRejected)
 	}
 	all := slices.DeleteFunc(r.all, func(l Lease) bool { return l.Line == 0 })
 	slices.SortStableFunc(all, func(a, b Lease) int { return a.Line - b.Line })
@@ -83,18 +83,18 @@ type reader struct {
 	// last are the positions of the last entries of addresses in all.
 	last map[netip.Addr]int
 	// known is true after an entry or a head that only lease files have.
-	known             bool
-	wrong, firstWrong int
+	known                   bool
+	rejected, firstRejected int
 }
 
 // add adds an entry. It replaces the earlier entry of the address.
 func (r *reader) add(l Lease) {
 	r.known = true
 	if l.Wrong != nil {
-		if r.wrong++; r.firstWrong == 0 {
-			r.firstWrong = l.Line
+		if r.rejected++; r.firstRejected == 0 {
+			r.firstRejected = l.Line
 		}
-		if r.wrong <= maxWrong {
+		if r.rejected <= maxWrong {
 			r.all = append(r.all, l)
 		}
 		return
@@ -115,8 +115,8 @@ func (r *reader) remove(a netip.Addr) {
 	}
 }
 
-// fault adds an entry that cannot be read.
-func (r *reader) fault(line int, a netip.Addr, format string, args ...any) {
+// addFault adds an entry that cannot be read.
+func (r *reader) addFault(line int, a netip.Addr, format string, args ...any) {
 	r.add(Lease{Line: line, Address: a, Wrong: fmt.Errorf(format, args...)})
 }
 

@@ -43,9 +43,9 @@ var (
 const maxDepth = 20
 
 // statement returns the next statement outside of blocks. With an error, it returns the words before it.
-func (s *scanner) statement() (statement, error) { return s.nested(0) }
+func (s *scanner) statement() (statement, error) { return s.readNested(0) }
 
-func (s *scanner) nested(depth int) (one statement, err error) {
+func (s *scanner) readNested(depth int) (one statement, err error) {
 	if depth > maxDepth {
 		return one, errDeep
 	}
@@ -78,7 +78,7 @@ func (s *scanner) nested(depth int) (one statement, err error) {
 		case '{':
 			one.hasBlock = true
 			for {
-				inner, err := s.nested(depth + 1)
+				inner, err := s.readNested(depth + 1)
 				switch {
 				case errors.Is(err, errBlockEnd):
 					return one, nil
@@ -124,7 +124,7 @@ func (s *scanner) token() (word string, kind byte, err error) {
 			s.offset++
 			return "", c, nil
 		case c == '"':
-			return s.quoted()
+			return s.readQuoted()
 		case c < ' ' || c > '~':
 			return "", 0, errOctets
 		default:
@@ -139,8 +139,8 @@ func (s *scanner) token() (word string, kind byte, err error) {
 	return "", 0, errEnd
 }
 
-// quoted returns a text in quotes. It has escapes with octal digits (\001), hexadecimal ones (\x01), and those of C.
-func (s *scanner) quoted() (string, byte, error) {
+// readQuoted returns a text in quotes. It has escapes with octal digits (\001), hexadecimal ones (\x01), and those of C.
+func (s *scanner) readQuoted() (string, byte, error) {
 	var out []byte
 	for s.offset++; s.offset < len(s.text); s.offset++ {
 		switch c := s.text[s.offset]; c {
@@ -150,7 +150,7 @@ func (s *scanner) quoted() (string, byte, error) {
 		case '\n':
 			return "", 0, errQuote
 		case '\\':
-			out = append(out, s.escaped())
+			out = append(out, s.readEscape())
 		default:
 			out = append(out, c)
 		}
@@ -159,8 +159,8 @@ func (s *scanner) quoted() (string, byte, error) {
 	return "", 0, errEnd
 }
 
-// escaped returns the octet of an escape. at is the backslash before, and the last character of the escape after the call.
-func (s *scanner) escaped() byte {
+// readEscape returns the octet of an escape. at is the backslash before, and the last character of the escape after the call.
+func (s *scanner) readEscape() byte {
 	s.offset++
 	if s.offset >= len(s.text) {
 		return '\\'
@@ -199,8 +199,8 @@ func (s *scanner) escaped() byte {
 	}
 }
 
-// resume moves to the next line that begins an entry, after a line. It returns false if there is none.
-func (s *scanner) resume(after int) bool {
+// skipToEntry moves to the next line that begins an entry, after a line. It returns false if there is none.
+func (s *scanner) skipToEntry(after int) bool {
 	for s.line > after && s.offset > 0 { // back to the beginning of the entry: the next one may be in what was read as a part of it
 		s.offset = bytes.LastIndexByte(s.text[:s.offset], '\n')
 		if s.offset < 0 {

@@ -43,7 +43,7 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 		if key != "" {
 			var front [8]byte
 			copy(front[:], key[min(1, len(top)):])
-			entries[i].front = binary.BigEndian.Uint64(front[:])
+			entries[i].namePrefix = binary.BigEndian.Uint64(front[:])
 		}
 	}
 	slices.SortFunc(entries, entry.compare)
@@ -85,18 +85,18 @@ func Unify(set []dns.RR) (unique []dns.RR) {
 	return unique
 }
 
-// entry is a record with its sort key. front, the first bytes of the name, decides most comparisons.
+// entry is a record with its sort key. namePrefix, the first bytes of the name, decides most comparisons.
 type entry struct {
-	front uint64
-	key   string // name below the zone, in a form that sorts in canonical order
-	order uint16
-	place int // original position; keeps the order of records with the same name and type
-	rr    dns.RR
+	namePrefix uint64
+	key        string // name below the zone, in a form that sorts in canonical order
+	order      uint16
+	place      int // original position; keeps the order of records with the same name and type
+	rr         dns.RR
 }
 
 func (e entry) compare(o entry) int {
-	if e.front != o.front {
-		return cmp.Compare(e.front, o.front)
+	if e.namePrefix != o.namePrefix {
+		return cmp.Compare(e.namePrefix, o.namePrefix)
 	}
 	if c := strings.Compare(e.key, o.key); c != 0 {
 		return c

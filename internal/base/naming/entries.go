@@ -17,11 +17,11 @@ type entryText struct {
 
 // unclosed is a fault of an entry. atEnd is true if the file ends with it; otherwise the next line is the next entry.
 type unclosed struct {
-	what  string
-	atEnd bool
+	problem string
+	atEnd   bool
 }
 
-func (e unclosed) Error() string { return e.what }
+func (e unclosed) Error() string { return e.problem }
 
 // strayParenthesis is the fault of an entry with too many closing parentheses.
 const strayParenthesis = "a closing parenthesis has no opening parenthesis"

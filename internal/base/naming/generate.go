@@ -11,7 +11,7 @@ import (
 // generate expands a $GENERATE directive: a range, and a record that contains $ in place of the number.
 func (r *zoneFileReader) generate(arguments []string) error {
 	if len(arguments) < 4 {
-		r.fault("$GENERATE requires a range, an owner, a type and data")
+		r.addFault("$GENERATE requires a range, an owner, a type and data")
 		return nil
 	}
 	if data := arguments[len(arguments)-1]; len(data) > 1 && data[0] == '"' { // quotes around the data keep its fields together
@@ -19,7 +19,7 @@ func (r *zoneFileReader) generate(arguments []string) error {
 	}
 	first, last, step, ok := rangeOf(arguments[0])
 	if !ok {
-		r.fault("$GENERATE: %q is not a range such as 1-9 or 1-9/2", arguments[0])
+		r.addFault("$GENERATE: %q is not a range such as 1-9 or 1-9/2", arguments[0])
 		return nil
 	}
 	if r.generated += (last-first)/step + 1; r.generated > MaxGenerated {
@@ -33,7 +33,7 @@ func (r *zoneFileReader) generate(arguments []string) error {
 		for i, text := range arguments[1:] {
 			var err error
 			if tokens[i], err = numberedText(text, number); err != nil {
-				r.fault("$GENERATE: %v", err)
+				r.addFault("$GENERATE: %v", err)
 				return nil
 			}
 		}
@@ -80,7 +80,7 @@ func numberedText(text string, number int) (string, error) {
 			if length < 0 {
 				return "", fmt.Errorf("%q has no closing brace", text)
 			}
-			formatted, err := numbered(text[i+2:i+length], number)
+			formatted, err := formatNumber(text[i+2:i+length], number)
 			if err != nil {
 				return "", fmt.Errorf("%q: %w", text, err)
 			}
@@ -93,8 +93,8 @@ func numberedText(text string, number int) (string, error) {
 	return b.String(), nil
 }
 
-// numbered formats a number by the text between the braces of ${}.
-func numbered(format string, number int) (string, error) {
+// formatNumber formats a number by the text between the braces of ${}.
+func formatNumber(format string, number int) (string, error) {
 	parts := strings.Split(format, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

@@ -99,7 +99,7 @@ func (r *zoneFileReader) position() string {
 // maxFaults is the maximum number of notes that are kept.
 const maxFaults = 1000
 
-func (r *zoneFileReader) fault(format string, args ...any) {
+func (r *zoneFileReader) addFault(format string, args ...any) {
 	r.file.Faults = append(r.file.Faults, r.position()+": "+fmt.Sprintf(format, args...))
 }
 
@@ -125,7 +125,7 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 		r.line = e.line
 		var open unclosed
 		if errors.As(err, &open) {
-			r.fault("%v", err)
+			r.addFault("%v", err)
 			if !open.atEnd {
 				continue
 			}
@@ -162,7 +162,7 @@ func (r *zoneFileReader) entry(e entryText) error {
 			r.owner = r.origin
 		} else if !isAbsolute(r.owner) {
 			if r.origin == "" {
-				r.fault("%q is relative and the origin is unknown; add $ORIGIN", r.owner)
+				r.addFault("%q is relative and the origin is unknown; add $ORIGIN", r.owner)
 				r.owner = ""
 				return nil
 			}
@@ -173,7 +173,7 @@ func (r *zoneFileReader) entry(e entryText) error {
 		}
 	}
 	if r.owner == "" {
-		r.fault("the record has no owner")
+		r.addFault("the record has no owner")
 		return nil
 	}
 	r.record(r.owner, tokens)
@@ -207,7 +207,7 @@ func unquotedName(token string) string {
 
 func (r *zoneFileReader) directive(what string, arguments []string) error {
 	if len(arguments) == 0 {
-		r.fault("%s requires an argument", what)
+		r.addFault("%s requires an argument", what)
 		return nil
 	}
 	switch what {
@@ -216,7 +216,7 @@ func (r *zoneFileReader) directive(what string, arguments []string) error {
 	case "$TTL":
 		ttl, ok := r.ttl(arguments[0])
 		if !ok {
-			r.fault("%s: %q is not a time to live", what, arguments[0])
+			r.addFault("%s: %q is not a time to live", what, arguments[0])
 			return nil
 		}
 		r.defaultTTL = &ttl
@@ -226,7 +226,7 @@ func (r *zoneFileReader) directive(what string, arguments []string) error {
 		return r.generate(arguments)
 	case "$DATE": // the time when BIND wrote the file
 	default:
-		r.fault("%s is not a directive of zone files", what)
+		r.addFault("%s is not a directive of zone files", what)
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func (r *zoneFileReader) includeFile(arguments []string) error {
 	}
 	f, err := r.include(name)
 	if err != nil {
-		r.fault("$INCLUDE: %v", err)
+		r.addFault("$INCLUDE: %v", err)
 		return nil //nolint:nilerr // it is recorded as a fault of the file
 	}
 	defer func() { _ = f.Close() }()
@@ -319,7 +319,7 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 			class, tokens = true, tokens[1:]
 			continue
 		} else if _, is := dns.StringToClass[upper]; !class && is && upper != "ANY" && upper != "NONE" {
-			r.fault("%s has the class %s; records must have the class IN", owner, upper)
+			r.addFault("%s has the class %s; records must have the class IN", owner, upper)
 			return
 		}
 		ttl, ok := r.ttl(tokens[0])
@@ -329,13 +329,13 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 		given, tokens = &ttl, tokens[1:]
 	}
 	if len(tokens) == 0 {
-		r.fault("%s has no type", owner)
+		r.addFault("%s has no type", owner)
 		return
 	}
 	kind, data := withoutZeros("TYPE", strings.ToUpper(tokens[0])), tokens[1:]
 	rr, err := r.parse(owner, kind, data)
 	if err != nil {
-		r.fault("%s %s: %v", owner, kind, err)
+		r.addFault("%s %s: %v", owner, kind, err)
 		return
 	}
 	h := rr.Header()
@@ -351,13 +351,13 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 		h.Ttl = min(soa.Minttl, maxTTL)
 		r.defaultTTL = &h.Ttl
 	default:
-		r.fault("%s %s has no time to live; add a $TTL directive", owner, kind)
+		r.addFault("%s %s has no time to live; add a $TTL directive", owner, kind)
 		return
 	}
 	if isSOA {
 		zone := dns.CanonicalName(h.Name)
 		if r.file.Zone != "" && r.file.Zone != zone {
-			r.fault("the zone has a second SOA record, at %s", h.Name)
+			r.addFault("the zone has a second SOA record, at %s", h.Name)
 			return
 		}
 		r.file.Zone = zone
@@ -385,7 +385,7 @@ func (r *zoneFileReader) hasOther(rr dns.RR, set string) bool {
 	if !there || first.data == data {
 		return false
 	}
-	r.fault("%s %s: the name has another record of this type in %s; remove one of them", h.Name, dns.Type(h.Rrtype), first.position)
+	r.addFault("%s %s: the name has another record of this type in %s; remove one of them", h.Name, dns.Type(h.Rrtype), first.position)
 	return true
 }
 

@@ -114,7 +114,7 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 	}
 	if rule == AnyName {
 		for i := range len(label) {
-			if c := label[i]; c < 0x80 && c != '\\' && !plain(c) && !isEscaped(label, i) {
+			if c := label[i]; c < 0x80 && c != '\\' && !isPlain(c) && !isEscaped(label, i) {
 				return fmt.Errorf("label %q must not contain %q; to use the character, write \\%03d", label, c, c)
 			}
 		}
@@ -124,16 +124,16 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 		switch c := octets[i]; {
 		case c == '-' && (i == 0 || i == len(octets)-1):
 			return fmt.Errorf("label %q must not start or end with a hyphen", label)
-		case c == '_' || c == '/' || c == '*' || !plain(c):
+		case c == '_' || c == '/' || c == '*' || !isPlain(c):
 			return fmt.Errorf("label %q must not contain %q", label, c)
 		}
 	}
 	return nil
 }
 
-// plain reports whether an octet of a label is written without an escape: letters, digits, hyphens, underscores (RFC 8552), "/" as in RFC
+// isPlain reports whether an octet of a label is written without an escape: letters, digits, hyphens, underscores (RFC 8552), "/" as in RFC
 // 2317, and "*".
-func plain(c byte) bool {
+func isPlain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '/' || c == '*'
 }
 
@@ -185,7 +185,7 @@ func octetsOf(label string) (string, error) {
 // Text returns a label of octets as text, with escapes.
 func Text(octets string) string {
 	for i := range len(octets) {
-		if !plain(octets[i]) {
+		if !isPlain(octets[i]) {
 			return escapedText(octets)
 		}
 	}
@@ -196,7 +196,7 @@ func escapedText(octets string) string {
 	var b strings.Builder
 	for i := range len(octets) {
 		switch c := octets[i]; {
-		case plain(c):
+		case isPlain(c):
 			b.WriteByte(c)
 		case c > ' ' && c < 0x7f:
 			b.WriteByte('\\')
@@ -211,7 +211,7 @@ func escapedText(octets string) string {
 // ASCII returns the canonical ASCII form of a name: A-labels for internationalized labels, and escapes as in Text.
 func ASCII(name string) (string, error) {
 	i := 0
-	for i < len(name) && (plain(name[i]) || name[i] == '.') {
+	for i < len(name) && (isPlain(name[i]) || name[i] == '.') {
 		i++
 	}
 	if i == len(name) {

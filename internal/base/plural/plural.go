@@ -10,13 +10,13 @@ import (
 // noun of several words, the last one is inflected.
 func Count[N int | int32 | int64 | uint64](n N, noun string) string {
 	if n != 1 {
-		noun = ending(noun)
+		noun = pluralize(noun)
 	}
 	return fmt.Sprint(n, " ", noun)
 }
 
-// ending returns the plural of a noun.
-func ending(noun string) string {
+// pluralize returns the plural of a noun.
+func pluralize(noun string) string {
 	stem, isY := strings.CutSuffix(noun, "y")
 	switch {
 	case isY && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeiou"):

@@ -14,7 +14,7 @@ import (
 )
 
 // Painter colours output if the output is a terminal and NO_COLOR is not set (no-color.org).
-type Painter struct{ on bool }
+type Painter struct{ isColoured bool }
 
 // PainterFor returns the painter of a writer.
 func PainterFor(w io.Writer) Painter {
@@ -34,7 +34,7 @@ const (
 )
 
 func (p Painter) paint(colour, text string) string {
-	if !p.on {
+	if !p.isColoured {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -137,7 +137,7 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 // WriteChanges prints the changes of a transaction. Each resource appears once, with the fields whose final value differs and the names of
 // the resources that they refer to.
 func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []client.Change) error {
-	p, all := PainterFor(w), merged(changes)
+	p, all := PainterFor(w), mergeChanges(changes)
 	if err := m.nameReferences(ctx, all); err != nil {
 		return err
 	}
@@ -166,9 +166,9 @@ func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []clien
 // nameIn returns the name of a change's resource, or its ID if the change has no name.
 func nameIn(o client.Change) string { return cmp.Or(o.Name, fmt.Sprint(o.ResourceID)) }
 
-// merged combines the changes of each resource into one: from its value before the first change to its value after the last one. It omits
-// resources whose fields end with the value that they started with.
-func merged(changes []client.Change) (all []client.Change) {
+// mergeChanges combines the changes of each resource into one: from its value before the first change to its value after the last one. It
+// omits resources whose fields end with the value that they started with.
+func mergeChanges(changes []client.Change) (all []client.Change) {
 	at := map[int64]int{}
 	for _, o := range changes {
 		i, there := at[o.ResourceID]

@@ -18,7 +18,7 @@ import (
 // export collects the resources of a document.
 type export struct {
 	*Manager
-	only []string
+	selected []string
 	// includeEmpty reports that the document includes fields without a value.
 	includeEmpty bool
 	// order is the order of the collections in the document.
@@ -46,7 +46,7 @@ type exported struct {
 // far.
 func (m *Manager) Export(ctx context.Context, at Path, only []string, includeEmpty bool, progress func(n int)) (a client.Apply,
 	notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: orderCollections(m.API), keys: map[int64]string{},
+	e := &export{Manager: m, ctx: ctx, selected: only, includeEmpty: includeEmpty, order: orderCollections(m.API), keys: map[int64]string{},
 		placed: map[int64]string{},
 		count:  map[string]int{},
 		notes:  map[string]int{}, progress: progress}
@@ -100,7 +100,7 @@ func (e *export) placeOf(at Path, root json.RawMessage) (string, error) {
 
 // exportable reports whether resources of a collection can be in a document.
 func (e *export) exportable(c *resource.Collection) bool {
-	return c.IsLogged() && !c.ReadOnly && !c.Inner && !c.Joins && (e.only == nil || slices.Contains(e.only, c.Name)) &&
+	return c.IsLogged() && !c.ReadOnly && !c.Inner && !c.Joins && (e.selected == nil || slices.Contains(e.selected, c.Name)) &&
 		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
 }
 

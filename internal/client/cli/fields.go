@@ -123,7 +123,9 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 	if err != nil {
 		return nil, err
 	}
-	types := slices.DeleteFunc(slices.Clone(c.Types), func(t *schema.Type) bool { return t.NotMade || t.Later || !fits(t, c, settings) })
+	types := slices.DeleteFunc(slices.Clone(c.Types), func(t *schema.Type) bool {
+		return t.NotMade || t.Later || !hasFields(t, c, settings)
+	})
 	switch len(types) {
 	case 0:
 		return nil, Wrongf("no type of %s has all of these fields", c.Name)
@@ -141,8 +143,8 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 // recordsOf maps DNS record types to the types of the API with other names.
 var recordsOf = map[string]string{"a": "HostRecord", "aaaa": "HostRecord", "cname": "AliasRecord"}
 
-// fits reports whether a type has all the fields that are set and the key is of the type's address family.
-func fits(t *schema.Type, c *resource.Collection, settings []string) bool {
+// hasFields reports whether a type has all the fields that are set and the key is of the type's address family.
+func hasFields(t *schema.Type, c *resource.Collection, settings []string) bool {
 	for _, text := range settings {
 		name, value, _ := strings.Cut(text, "=")
 		name, _, _ = strings.Cut(name, ".")

@@ -50,8 +50,8 @@ func pageName(node *kong.Node) string {
 	return pageName(node.Parent) + "-" + node.Name
 }
 
-// roff escapes a text for man(7).
-func roff(text string) string {
+// escapeRoff escapes a text for man(7).
+func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -66,20 +66,20 @@ func roff(text string) string {
 func page(node *kong.Node, version string) string {
 	var b strings.Builder
 	name := pageName(node)
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"portolan %s\" \"Portolan\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), version, roff(name),
-		roff(strings.TrimSuffix(strings.SplitN(node.Help, "\n", 2)[0], ".")))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(strings.TrimSpace(node.Summary())))
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(node.Help))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"portolan %s\" \"Portolan\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), version, escapeRoff(name),
+		escapeRoff(strings.TrimSuffix(strings.SplitN(node.Help, "\n", 2)[0], ".")))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escapeRoff(strings.TrimSpace(node.Summary())))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", escapeRoff(node.Help))
 	if detail := strings.TrimSpace(node.Detail); detail != "" {
-		fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", roff(detail))
+		fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", escapeRoff(detail))
 	}
 	if node.Tag != nil && node.Tag.Get("example") != "" {
-		fmt.Fprintf(&b, ".PP\nExample:\n.PP\n.nf\n  %s\n.fi\n", roff(node.Tag.Get("example")))
+		fmt.Fprintf(&b, ".PP\nExample:\n.PP\n.nf\n  %s\n.fi\n", escapeRoff(node.Tag.Get("example")))
 	}
 	if len(node.Positional) > 0 {
 		b.WriteString(".SH ARGUMENTS\n")
 		for _, p := range node.Positional {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(p.Summary()), roff(p.Help))
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", escapeRoff(p.Summary()), escapeRoff(p.Help))
 		}
 	}
 	var options strings.Builder
@@ -87,9 +87,9 @@ func page(node *kong.Node, version string) string {
 		if f.Hidden {
 			continue
 		}
-		fmt.Fprintf(&options, ".TP\n.B %s\n%s", roff(f.String()), roff(f.Help))
+		fmt.Fprintf(&options, ".TP\n.B %s\n%s", escapeRoff(f.String()), escapeRoff(f.Help))
 		if len(f.Envs) > 0 {
-			fmt.Fprintf(&options, " (%s)", roff("$"+strings.Join(f.Envs, ", $")))
+			fmt.Fprintf(&options, " (%s)", escapeRoff("$"+strings.Join(f.Envs, ", $")))
 		}
 		options.WriteByte('\n')
 	}
@@ -100,7 +100,7 @@ func page(node *kong.Node, version string) string {
 		b.WriteString(".SH COMMANDS\n")
 		for _, child := range node.Children {
 			if !child.Hidden {
-				fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", roff(pageName(child)), roff(child.Help))
+				fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", escapeRoff(pageName(child)), escapeRoff(child.Help))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (f *Family) Document() Schema {
 func (p *Path) document(tag string) Schema {
 	path := Schema{}
 	if len(p.Parameters) > 0 {
-		path["parameters"] = documented(p.Parameters, "path")
+		path["parameters"] = describeParameters(p.Parameters, "path")
 	}
 	for i := range p.Operations {
 		path[strings.ToLower(p.Operations[i].Method)] = p.Operations[i].document(tag)
@@ -54,8 +54,8 @@ func (p *Path) document(tag string) Schema {
 	return path
 }
 
-// documented are parameters of a path or a query.
-func documented(parameters []Parameter, where string) (all []any) {
+// describeParameters are parameters of a path or a query.
+func describeParameters(parameters []Parameter, where string) (all []any) {
 	for _, p := range parameters {
 		schema := p.Schema
 		if schema == nil {
@@ -74,7 +74,7 @@ func (o *Operation) document(tag string) Schema {
 	operation := Schema{"operationId": o.ID, "tags": []string{tag}, "summary": o.Summary, "description": o.Description, "security": security,
 		"responses": o.responses()}
 	if len(o.Query) > 0 {
-		operation["parameters"] = documented(o.Query, "query")
+		operation["parameters"] = describeParameters(o.Query, "query")
 	}
 	if o.Body != nil {
 		operation["requestBody"] = Schema{"required": true,

@@ -419,7 +419,7 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 			orders = append(orders, store.Order{By: store.Field{Kind: store.Numeral, Path: by.Path}, Descending: descending})
 		}
 		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.isAlwaysSet(path[0]),
-			Spaceless: s.spaceless() && by.Via == ""})
+			Spaceless: s.lacksSpace() && by.Via == ""})
 		if len(seen) > 8 {
 			return nil, problem.Query("orderBy", "must have at most 8 fields")
 		}

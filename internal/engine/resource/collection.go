@@ -130,7 +130,7 @@ func (c *Collection) IsLogged() bool { return c.From == store.Resources && !c.Un
 
 // Clearable reports whether one request can delete all resources of the collection that match a filter.
 func (c *Collection) Clearable() bool {
-	return c.IsLogged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
+	return c.IsLogged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.isUnrestricted()
 }
 
 // SpaceUse is a resource's use of address space.
@@ -286,9 +286,9 @@ type API struct {
 	Facts          Facts
 	Headers        []RequestHeader // the headers that rules read
 	byName         map[string]*Collection
-	// at maps the name in a collection's own path to the collection, where the two names differ.
-	at    map[string]*Collection
-	types map[string]*schema.Type
+	// byPathName maps the name in a collection's own path to the collection, where the two names differ.
+	byPathName map[string]*Collection
+	types      map[string]*schema.Type
 	// rules are the rules that packages declare for types of other packages, by type.
 	rules map[string][]Rule
 	seeds []func(c *Change) error
@@ -297,8 +297,8 @@ type API struct {
 // NewAPI combines the declarations of the registry, checks that they are consistent, and returns the API. It panics on an inconsistent
 // declaration.
 func NewAPI(s *store.Store, r *Registry) *API {
-	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, at: map[string]*Collection{},
-		types: map[string]*schema.Type{},
+	a := &API{Store: s, collections: r.mergeCollections(), Facts: r.Facts, byName: map[string]*Collection{},
+		byPathName: map[string]*Collection{}, types: map[string]*schema.Type{},
 		rules: map[string][]Rule{}}
 	for _, c := range a.collections {
 		if c.From == "" {
@@ -306,7 +306,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		}
 		a.byName[c.Name] = c
 		if c.At != "" {
-			a.at[c.At] = c
+			a.byPathName[c.At] = c
 		}
 		if c.History {
 			a.History = c
@@ -434,7 +434,7 @@ func (a *API) Type(name string) (*schema.Type, bool) {
 
 // CollectionByPath returns the collection with this name in its own path, nil if it does not exist.
 func (a *API) CollectionByPath(name string) *Collection {
-	if c := a.at[name]; c != nil {
+	if c := a.byPathName[name]; c != nil {
 		return c
 	}
 	if c := a.byName[name]; c != nil && c.At == "" {
@@ -448,7 +448,7 @@ func (a *API) Collection(name string) *Collection { return a.byName[name] }
 
 // IsUndoable reports whether changes of the collection's resources can be undone. They cannot if a resource has data outside of its row.
 func (c *Collection) IsUndoable() bool {
-	return c.From == store.Resources && c.Guard.ordinary() && (!c.Hidden || c.Joins) && !c.Secret
+	return c.From == store.Resources && c.Guard.isUnrestricted() && (!c.Hidden || c.Joins) && !c.Secret
 }
 
 // Collections returns the declared collections, sorted by name.

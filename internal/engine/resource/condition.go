@@ -28,7 +28,7 @@ func (s Scope) referenceColumn(f *schema.Field) (column string, ok bool) {
 	return f.FilterColumn, f.FilterColumn != ""
 }
 
-// spaceless reports whether no resource of the scope has space.
-func (s Scope) spaceless() bool {
+// lacksSpace reports whether no resource of the scope has space.
+func (s Scope) lacksSpace() bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
 }

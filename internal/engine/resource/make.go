@@ -113,9 +113,9 @@ func setColumns(t *schema.Type, o schema.Object) {
 	}
 }
 
-// fitting returns the only type that fits a body: the type has every member of the body that any type has, and the body has its required
-// members with valid values. If several types fit, fitting returns the preferred one, or nil if that does not fit.
-func fitting(types []*schema.Type, preferred string, members map[string]json.RawMessage) (found *schema.Type) {
+// findFittingType returns the only type that fits a body: the type has every member of the body that any type has, and the body has its
+// required members with valid values. If several types fit, findFittingType returns the preferred one, or nil if that does not fit.
+func findFittingType(types []*schema.Type, preferred string, members map[string]json.RawMessage) (found *schema.Type) {
 	all := 0
 	for _, t := range types {
 		fits := len(t.Missing(members, false)) == 0
@@ -149,7 +149,7 @@ func pickType(types []*schema.Type, preferred string, members map[string]json.Ra
 		if len(types) == 1 || len(first) == 1 { // a type that existed before a later release added others need not be named
 			return append(first, types...)[0], nil
 		}
-		if t := fitting(first, preferred, members); t != nil {
+		if t := findFittingType(first, preferred, members); t != nil {
 			return t, nil
 		}
 		// The answer also names the fields that are required by every type.

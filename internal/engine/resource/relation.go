@@ -42,7 +42,7 @@ func (r *Registry) Extension(e *store.Extension) { r.extensions = append(r.exten
 // Layout returns the database layout of all declarations.
 func (r *Registry) Layout() *store.Layout {
 	l := &store.Layout{Extensions: r.extensions}
-	for _, c := range r.merged() {
+	for _, c := range r.mergeCollections() {
 		if c.Unlogged {
 			l.Unlogged = append(l.Unlogged, c.Name)
 		}
@@ -91,8 +91,8 @@ func (r *Registry) Report(collection string, rep Report) {
 	r.collections = append(r.collections, &Collection{Name: collection, Reports: []Report{rep}})
 }
 
-// merged returns the collections with all their declarations, sorted by name, with their types sorted by name.
-func (r *Registry) merged() (all []*Collection) {
+// mergeCollections returns the collections with all their declarations, sorted by name, with their types sorted by name.
+func (r *Registry) mergeCollections() (all []*Collection) {
 	byName := map[string]*Collection{}
 	for _, c := range r.collections {
 		whole := byName[c.Name]
@@ -122,7 +122,7 @@ func (r *Registry) merged() (all []*Collection) {
 
 // SelectCollections returns the names of the collections that satisfy the condition holds, sorted.
 func (r *Registry) SelectCollections(holds func(*Collection) bool) (names []string) {
-	for _, c := range r.merged() {
+	for _, c := range r.mergeCollections() {
 		if holds(c) {
 			names = append(names, c.Name)
 		}
@@ -206,9 +206,11 @@ func (a *API) Seed(tx *store.Tx) error {
 }
 
 // Describe adds descriptions of types and fields, by Type and Type.field.
-func (r *Registry) Describe(descriptions map[string]string) { maps.Copy(r.described(), descriptions) }
+func (r *Registry) Describe(descriptions map[string]string) {
+	maps.Copy(r.describeRelations(), descriptions)
+}
 
-func (r *Registry) described() map[string]string {
+func (r *Registry) describeRelations() map[string]string {
 	if r.descriptions == nil {
 		r.descriptions = map[string]string{}
 	}
@@ -295,7 +297,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
 	for _, p := range r.Facts.Subs(c.Path()) {
-		s := a.relate(c, p, r)
+		s := a.buildRelation(c, p, r)
 		s.Name, s.Later = p.Name, p.Later
 		if s.Relation != Unbuilt {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
@@ -332,9 +334,9 @@ func (a *API) complete(c *Collection, r *Registry) {
 	}
 }
 
-// relate returns how the resources of a subcollection relate to the resource above: by a field of one of them, by links, or as its
+// buildRelation returns how the resources of a subcollection relate to the resource above: by a field of one of them, by links, or as its
 // children. The relation is Unbuilt if no declaration determines it.
-func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
+func (a *API) buildRelation(c *Collection, p published.Sub, r *Registry) Sub {
 	for _, j := range r.joined {
 		if j.Name == p.Name {
 			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Join: j.Join,

@@ -96,8 +96,8 @@ const (
 	Along
 )
 
-// ordinary reports whether resources are stored, undone and deleted like all others, subject only to access rights.
-func (g Guard) ordinary() bool {
+// isUnrestricted reports whether resources are stored, undone and deleted like all others, subject only to access rights.
+func (g Guard) isUnrestricted() bool {
 	return g == AnyCaller || g == Managed || g == Common || g == Between || g == Own || g == Asking
 }
 

@@ -99,7 +99,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.respan(ids, found, after); err != nil {
+	if err := c.updateSpace(ids, found, after); err != nil {
 		return err
 	}
 	if err := c.checkNames(ids, found, after); err != nil {
@@ -128,7 +128,7 @@ func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource)
 		}
 		for _, child := range since {
 			if child != nil && child.Key != "" {
-				return cannotUndo("%s (%d) was created in %s (%d) afterwards", described(child), child.ID, described(before), before.ID)
+				return cannotUndo("%s (%d) was created in %s (%d) afterwards", describeRow(child), child.ID, describeRow(before), before.ID)
 			}
 		}
 	}
@@ -145,18 +145,18 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	shown := shownOf(u)
 	t := c.API.types[shown.Type]
 	if t == nil || !c.API.CollectionOf(t).IsUndoable() && !c.isUndoneWithResource(t, u, whole) {
-		return nil, cannotUndo("changes of %s (%d) cannot be undone", described(shown), shown.ID)
+		return nil, cannotUndo("changes of %s (%d) cannot be undone", describeRow(shown), shown.ID)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
-		return nil, cannotUndo("%s (%d) was changed afterwards, by transaction %d", described(now), now.ID, now.Version)
+		return nil, cannotUndo("%s (%d) was changed afterwards, by transaction %d", describeRow(now), now.ID, now.Version)
 	}
 	switch {
 	case u.after != nil && now == nil:
-		return nil, cannotUndo("%s (%d) was deleted afterwards", described(u.after), u.after.ID)
+		return nil, cannotUndo("%s (%d) was deleted afterwards", describeRow(u.after), u.after.ID)
 	case u.before == nil:
 		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
-		return nil, cannotUndo("%s (%d) already exists", described(now), now.ID)
+		return nil, cannotUndo("%s (%d) already exists", describeRow(now), now.ID)
 	case u.after == nil:
 		return c.restore(u.before)
 	}
@@ -259,7 +259,7 @@ func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
 	if below {
 		how = "was added to %s (%d) afterwards"
 	}
-	return cannotUndo("%s (%d) "+how, described(needing), needing.ID, described(removed[needed]), removed[needed].ID)
+	return cannotUndo("%s (%d) "+how, describeRow(needing), needing.ID, describeRow(removed[needed]), removed[needed].ID)
 }
 
 // restore restores a deleted resource with its old id.
@@ -268,8 +268,8 @@ func (c *Change) restore(before *store.Resource) (*store.Resource, error) {
 	return &back, c.Tx.Insert(&back)
 }
 
-// respan updates the free space for resources before and after the undo.
-func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) error {
+// updateSpace updates the free space for resources before and after the undo.
+func (c *Change) updateSpace(ids []int64, found, after map[int64]*store.Resource) error {
 	if c.API.Respan == nil {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	}
 	blocked, err := c.API.Respan(c.Tx, moves)
 	if blocked != nil {
-		return cannotUndo("the addresses of %s (%d) were assigned to another resource afterwards", described(blocked), blocked.ID)
+		return cannotUndo("the addresses of %s (%d) were assigned to another resource afterwards", describeRow(blocked), blocked.ID)
 	}
 	if errors.Is(err, space.ErrNotFree) {
 		return cannotUndo("the addresses were assigned to another resource afterwards")
@@ -314,12 +314,12 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 			continue
 		}
 		if ok, err := there(row.Parent); err != nil || !ok {
-			return cmp.Or(err, cannotUndo("resource %d, the parent of %s (%d), no longer exists", row.Parent, described(row), row.ID))
+			return cmp.Or(err, cannotUndo("resource %d, the parent of %s (%d), no longer exists", row.Parent, describeRow(row), row.ID))
 		}
 		for _, ref := range slices.Concat(row.Refs, row.Links) {
 			if ok, err := there(ref.Target); err != nil || !ok {
 				return cmp.Or(err, cannotUndo("resource %d, the %s of %s (%d), no longer exists", ref.Target, ref.Field,
-					described(row), row.ID))
+					describeRow(row), row.ID))
 			}
 		}
 		o, err := c.API.types[row.Type].Object(row)
@@ -329,7 +329,7 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 		n := *c
 		n.Type, n.Old, n.New, n.Row = c.API.types[row.Type], nil, o, row
 		if err := n.validate(); err != nil {
-			return cannotUndo("%s (%d) is no longer valid: %s", described(row), row.ID, err)
+			return cannotUndo("%s (%d) is no longer valid: %s", describeRow(row), row.ID, err)
 		}
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// described returns a resource for an error: its type, followed by its absolute name, range or address and its own name, as far as it has
+// describeRow returns a resource for an error: its type, followed by its absolute name, range or address and its own name, as far as it has
 // them.
-func described(r *store.Resource) string {
+func describeRow(r *store.Resource) string {
 	var body struct{ AbsoluteName string }
 	_ = json.Unmarshal(r.Body, &body) // a body without the member leaves it empty
 	place := body.AbsoluteName

@@ -9,36 +9,36 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// maxFaults is the maximum number of faults that Verify lists.
-const maxFaults = 100
+// maxProblems is the maximum number of problems that Verify lists.
+const maxProblems = 100
 
-// verifier collects faults in one snapshot.
+// verifier collects problems in one snapshot.
 type verifier struct {
-	api    *API
-	tx     *store.Tx
-	faults []string
+	api      *API
+	tx       *store.Tx
+	problems []string
 	// heads caches the heads of parent resources.
 	heads map[int64]store.Head
 }
 
-func (v *verifier) fault(format string, args ...any) {
-	if len(v.faults) < maxFaults {
-		v.faults = append(v.faults, fmt.Sprintf(format, args...))
+func (v *verifier) addProblem(format string, args ...any) {
+	if len(v.problems) < maxProblems {
+		v.problems = append(v.problems, fmt.Sprintf(format, args...))
 	}
 }
 
 // Verify checks every invariant of the data in a snapshot, including those of other packages, and lists the faults, in sentences.
 func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
-	if err := tx.Verify(v.fault); err != nil {
+	if err := tx.Verify(v.addProblem); err != nil {
 		return nil, err
 	}
 	if err := tx.RunShielded(v.checkAll); store.IsDamage(err) {
-		v.fault("resources after damaged data were not checked: %v", err)
+		v.addProblem("resources after damaged data were not checked: %v", err)
 	} else if err != nil {
 		return nil, err
 	}
-	return v.faults, nil
+	return v.problems, nil
 }
 
 // verifyAtOnce is the number of resources that are checked together. The data that they need of other resources is read once for all of
@@ -88,7 +88,7 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 	for _, r := range rows {
 		t, ok := v.api.Type(r.Type)
 		if !ok || t.Collection != r.Collection {
-			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
+			v.addProblem("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
 			continue
 		}
 		v.checkRow(r)
@@ -106,11 +106,11 @@ func (v *verifier) checkRow(r *store.Resource) {
 	again, err := v.api.RebuildRow(r)
 	switch {
 	case err != nil:
-		v.fault("resource %d cannot be read: %v", r.ID, err)
+		v.addProblem("resource %d cannot be read: %v", r.ID, err)
 	case !bytes.Equal(again.Low, r.Low) || !bytes.Equal(again.High, r.High):
-		v.fault("%s %d has another address range than its body", r.Type, r.ID)
+		v.addProblem("%s %d has another address range than its body", r.Type, r.ID)
 	case again.Key != r.Key:
-		v.fault("%s %d has the key %q; it should be %q", r.Type, r.ID, r.Key, again.Key)
+		v.addProblem("%s %d has the key %q; it should be %q", r.Type, r.ID, r.Key, again.Key)
 	}
 }
 
@@ -122,13 +122,13 @@ func (v *verifier) checkParent(r *store.Resource, may []string) {
 	head, ok := v.heads[r.Parent]
 	switch {
 	case !ok:
-		v.fault("resource %d has the parent %d, which does not exist", r.ID, r.Parent)
+		v.addProblem("resource %d has the parent %d, which does not exist", r.ID, r.Parent)
 		return
 	case !slices.Contains(may, head.Collection):
-		v.fault("%s %d has the parent %s %d, which cannot contain it", r.Type, r.ID, head.Type, r.Parent)
+		v.addProblem("%s %d has the parent %s %d, which cannot contain it", r.Type, r.ID, head.Type, r.Parent)
 	}
 	if head.Configuration != r.Configuration && !v.isScope(head.Collection) && r.Configuration != 0 {
-		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
+		v.addProblem("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
 	}
 }
 
@@ -141,13 +141,13 @@ func (v *verifier) isScope(collection string) bool {
 func (v *verifier) checkLinks(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
-			v.fault("the reference %s of resource %d is missing in the table of references", ref.Field, r.ID)
+			v.addProblem("the reference %s of resource %d is missing in the table of references", ref.Field, r.ID)
 		}
 	}
 	for _, ref := range references {
 		f, ok := t.Field(ref.Field)
 		if ok && f.Kind == schema.Reference && !slices.Contains(r.Refs, ref) {
-			v.fault("the reference %s of resource %d is in the table of references, but not in its row", ref.Field, r.ID)
+			v.addProblem("the reference %s of resource %d is in the table of references, but not in its row", ref.Field, r.ID)
 		}
 	}
 }

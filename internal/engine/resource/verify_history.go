@@ -29,12 +29,12 @@ func (v *verifier) checkHistory(rows []*store.Resource, references map[int64][]s
 		text, ok := images[r.ID]
 		if !ok {
 			if horizon.At == 0 || horizon.Settled == 0 && r.Version > horizon.Transaction {
-				v.fault("resource %d of type %s differs from the history: no change wrote it", r.ID, r.Type)
+				v.addProblem("resource %d of type %s differs from the history: no change wrote it", r.ID, r.Type)
 			}
 			continue
 		}
 		if what := differingPart(r, text, references[r.ID]); what != "" {
-			v.fault("resource %d of type %s differs from the history: %s differs", r.ID, r.Type, what)
+			v.addProblem("resource %d of type %s differs from the history: %s differs", r.ID, r.Type, what)
 		}
 	}
 	return nil

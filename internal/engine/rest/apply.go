@@ -158,7 +158,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	err = a.RetryWithWork(r.Context(), maxBatchProbes,
 		"the document requires more than %d probes of addresses; apply fewer resources at once",
 		func(o resource.Outside) error {
-			rq.outside = o
+			rq.prefetched = o
 			return again.run(func() error {
 				return a.change(rq, dry, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {
 					if replay, there, err := a.replay(tx, rq); there || err != nil {
@@ -264,7 +264,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	}
 	if q.Prune { // a refused resource may be one that prune would delete
 		prune := d.prune
-		if len(answer.Refused) > 0 || again.keeps {
+		if len(answer.Refused) > 0 || again.isPruneDisabled {
 			prune = d.listAbsent
 		}
 		if err := prune(); err != nil {
@@ -291,6 +291,6 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 
 // changeOf returns a change in the transaction for one resource.
 func (a *Server) changeOf(tx *store.Tx, rq *request, members map[string]json.RawMessage, prepared any) *resource.Change {
-	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Results: rq.outside.Results,
-		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
+	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.prefetched.Probed,
+		Results: rq.prefetched.Results, Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
 }

@@ -11,8 +11,8 @@ import (
 type attempt struct {
 	// broken are the resources that were refused after some of their writes, by index, with the error. Further attempts leave them out.
 	broken map[int]*problem.Problem
-	// keeps disables prune, because resources were refused even after the deletions.
-	keeps bool
+	// isPruneDisabled disables prune, because resources were refused even after the deletions.
+	isPruneDisabled bool
 	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place
 	// of a resource of the document.
 	first []int64

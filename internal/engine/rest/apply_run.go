@@ -36,8 +36,8 @@ type applying struct {
 	until   time.Time
 }
 
-// prunes reports whether tagged resources that are not in the document are deleted.
-func (d *applying) prunes() bool { return d.q.Prune && !d.attempt.keeps }
+// mayPrune reports whether tagged resources that are not in the document are deleted.
+func (d *applying) mayPrune() bool { return d.q.Prune && !d.attempt.isPruneDisabled }
 
 const (
 	// applyPasses is the number of passes over refused resources, alternately from the end and from the start. A chain of dependencies in
@@ -49,17 +49,17 @@ const (
 
 // run deletes the resources that an earlier transaction has found to occupy a place of the document, and applies the document.
 func (d *applying) run() error {
-	if d.prunes() {
+	if d.mayPrune() {
 		err := d.removeFirst()
 		if _, refused := problem.As(err); refused && d.q.Skip {
-			d.attempt.keeps = true
+			d.attempt.isPruneDisabled = true
 			return errApplyAgain
 		}
 		if err != nil {
 			return d.Conceal(d.tx, d.rq.caller, nil, err)
 		}
 	}
-	if err := d.passes(); err != nil {
+	if err := d.runPasses(); err != nil {
 		return err
 	}
 	return d.settle()
@@ -70,7 +70,7 @@ func (d *applying) run() error {
 //     deleted first in the next attempt.
 //   - Resources were deleted, and another one is refused. Nothing is deleted in the next attempt.
 func (d *applying) settle() error {
-	if !d.prunes() || len(d.refusals) == 0 {
+	if !d.mayPrune() || len(d.refusals) == 0 {
 		return nil
 	}
 	before := len(d.attempt.first)
@@ -93,21 +93,21 @@ func (d *applying) settle() error {
 		return errApplyAgain
 	}
 	if slices.ContainsFunc(d.pruned, func(one appliedResource) bool { return one.Did == "DELETED" }) {
-		d.attempt.keeps = true
+		d.attempt.isPruneDisabled = true
 		return errApplyAgain
 	}
 	return nil
 }
 
-// passes applies all resources, in any order. Resources that are refused because of missing ones are tried again after the others, as
+// runPasses applies all resources, in any order. Resources that are refused because of missing ones are tried again after the others, as
 // long as a pass makes progress. It then returns the errors of all refused resources.
-func (d *applying) passes() error {
+func (d *applying) runPasses() error {
 	pending := make([]int, len(d.all))
 	for i := range pending {
 		pending[i] = i
 	}
 	for range applyPasses {
-		again, faults, err := d.pass(pending)
+		again, faults, err := d.runPass(pending)
 		if err != nil || len(again) == 0 {
 			return err
 		}
@@ -117,7 +117,7 @@ func (d *applying) passes() error {
 		slices.Reverse(again)
 		pending = again
 	}
-	again, faults, err := d.pass(pending)
+	again, faults, err := d.runPass(pending)
 	if err != nil || len(again) == 0 {
 		return err
 	}
@@ -127,14 +127,14 @@ func (d *applying) passes() error {
 // refuse returns the errors of the refused resources, or nil if refused resources are skipped. If only missing resources were refused, it
 // first deletes the resources to prune, because they may be in the way, and tries again.
 func (d *applying) refuse(again []int, faults []*problem.Problem) error {
-	onlyCreates := d.prunes() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
+	onlyCreates := d.mayPrune() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
 	if onlyCreates {
 		if err := d.prune(); err != nil {
 			return d.Conceal(d.tx, d.rq.caller, nil, err)
 		}
 		if len(d.pruned) > 0 {
 			var err error
-			if again, faults, err = d.pass(again); err != nil {
+			if again, faults, err = d.runPass(again); err != nil {
 				return err
 			}
 		}
@@ -154,14 +154,14 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 	case !d.q.Skip:
 		return problem.Join(faults)
 	case len(d.pruned) > 0: // nothing is deleted if a resource was refused
-		d.attempt.keeps = true
+		d.attempt.isPruneDisabled = true
 		return errApplyAgain
 	}
 	return nil
 }
 
-// pass tries the resources with these indexes once. again are the refused ones, faults the first errors.
-func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, err error) {
+// runPass tries the resources with these indexes once. again are the refused ones, faults the first errors.
+func (d *applying) runPass(pending []int) (again []int, faults []*problem.Problem, err error) {
 	for _, i := range pending {
 		if err := d.rq.Context().Err(); err != nil {
 			return nil, nil, err
@@ -243,7 +243,7 @@ func (d *applying) applyOne(i int) error {
 		one.Once = done.Once
 	}
 	if tagged {
-		if err := d.mark(done.Row, &one); err != nil {
+		if err := d.addTag(done.Row, &one); err != nil {
 			return err
 		}
 	}

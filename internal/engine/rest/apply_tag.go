@@ -10,8 +10,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// mark adds the tag to a resource that does not have it, within the rights of the caller.
-func (d *applying) mark(row *store.Resource, one *appliedResource) error {
+// addTag adds the tag to a resource that does not have it, within the rights of the caller.
+func (d *applying) addTag(row *store.Resource, one *appliedResource) error {
 	if d.tag == nil {
 		return nil
 	}

@@ -75,8 +75,8 @@ const maxAskRetries = 5
 func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 	if err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
-		rq.outside = o
-		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
+		rq.prefetched = o
+		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.previewApproval(tx, rq, t) })
 	}); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 		if err != nil {
 			return answer{}, a.Conceal(tx, rq.caller, rq.members, err)
 		}
-		made := answer{made: row.ID, location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+		made := answer{createdID: row.ID, location: a.plans[row.Collection].collectionPath + strconv.FormatInt(row.ID, 10)}
 		if rq.Method == http.MethodDelete {
 			made.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, nil, rq.caller, nil)
 		}
@@ -94,8 +94,8 @@ func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	})
 }
 
-// foresee applies the change as if it were approved, in a transaction that will be rolled back, and records the outcome.
-func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
+// previewApproval applies the change as if it were approved, in a transaction that will be rolled back, and records the outcome.
+func (a *Server) previewApproval(tx *store.Tx, rq *request, t *tried) (err error) {
 	tx.Approve(0)
 	id := rq.ID
 	switch {
@@ -114,8 +114,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 		if t.answer, err = a.perform(tx, rq); err != nil {
 			break
 		}
-		if t.made != 0 {
-			id = t.made
+		if t.createdID != 0 {
+			id = t.createdID
 		}
 	}
 	if errors.Is(err, store.ErrTrialEnded) {
@@ -147,8 +147,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 
 // applyBelowPending applies a pending request, and then the change that was sent below it.
 func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed,
-		Results: rq.outside.Results, Extra: map[string]string{}}
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.prefetched.Probed,
+		Results: rq.prefetched.Results, Extra: map[string]string{}}
 	above, err := a.Workflow.Foresee(c, rq.ID)
 	if err != nil {
 		return err
@@ -163,8 +163,8 @@ func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
 	}
 	t.Foreseen = len(before)
 	t.depends, t.asked.Collection, t.asked.ID = rq.ID, above.Collection, above.ID
-	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed,
-		Results: rq.outside.Results, Extra: map[string]string{}}
+	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.prefetched.Probed,
+		Results: rq.prefetched.Results, Extra: map[string]string{}}
 	row, err := a.Perform(n, t.asked)
 	if err != nil {
 		return err

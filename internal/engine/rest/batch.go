@@ -227,7 +227,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	depends := a.scopeOf(parts)
 	err := a.RetryWithWork(rq.Context(), maxBatchProbes,
 		"the change requires more than %d probes of addresses; send fewer changes at once", func(o resource.Outside) error {
-			rq.outside = o
+			rq.prefetched = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 				replay, there, err := a.replay(tx, rq)
 				if replayed = there; there || err != nil {
@@ -311,7 +311,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 				firstSummary = summary
 			}
 		}
-		if fault, ok := problem.As(atPosition(p.at, err)); ok {
+		if fault, ok := problem.As(atPosition(p.position, err)); ok {
 			// The writes of the refused change would cause errors in other changes.
 			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
 				break
@@ -324,15 +324,15 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			break // the known errors are sufficient
 		}
 		if err != nil {
-			return ans, atPosition(p.at, conflictProblem(err))
+			return ans, atPosition(p.position, conflictProblem(err))
 		}
 		if size += len(one.body); size > maxAnswer && len(faults) > 0 {
 			break
 		} else if size > maxAnswer {
 			return ans, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge",
-				"%s: the answers are larger than %d MiB; select fewer fields, such as ?fields=id in the path", p.at, maxAnswer>>20)
+				"%s: the answers are larger than %d MiB; select fewer fields, such as ?fields=id in the path", p.position, maxAnswer>>20)
 		}
-		made[i] = one.made
+		made[i] = one.createdID
 		answers[i] = partAnswer{Status: one.status, Location: one.location, ETag: one.etag, Body: one.body,
 			Ignored: slices.Concat(p.rq.ignored, p.rq.unknown)}
 	}

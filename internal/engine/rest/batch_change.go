@@ -21,8 +21,8 @@ import (
 // part is one change of a batch.
 type part struct {
 	rq *request
-	// at is its position in the body, such as changes[3].
-	at string
+	// position is its position in the body, such as changes[3].
+	position string
 	// path is the sent path, if the path or the body refers to earlier changes; nil otherwise.
 	path *url.URL
 	// refs are the indexes of those changes.
@@ -169,7 +169,7 @@ var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
 // newPart reads a change like a single request. earlier reports whether ref is the index of an earlier change that creates a resource.
 func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
 	earlier func(ref int) bool) (*part, error) {
-	one := &part{at: at}
+	one := &part{position: at}
 	wrong := -1
 	plain := *path
 	plain.Path, plain.RawPath = fillPath(path.Path, func(ref int) int64 {
@@ -237,7 +237,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 
 // performPart applies one change. made are the ids of the resources that the earlier changes created.
 func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
-	p.rq.outside = rq.outside
+	p.rq.prefetched = rq.prefetched
 	if p.path != nil {
 		at := *p.path
 		at.Path, at.RawPath = fillPath(at.Path, func(ref int) int64 { return made[ref] }), ""

@@ -32,7 +32,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 				return err
 			}
 			if of == 0 { // its former configuration is unknown
-				rd.partly[r.ID] = true
+				rd.partlyHidden[r.ID] = true
 			} else if of != resource.RootID {
 				within[r.ID] = of
 			}
@@ -57,7 +57,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 	}
 	seen, err := rd.api.Sees(rd.tx, above, rd.caller)
 	for id, of := range within {
-		rd.partly[id] = !whole[of] || id != of && !seen[of]
+		rd.partlyHidden[id] = !whole[of] || id != of && !seen[of]
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (rd *renderer) configurationAbove(id int64) (int64, error) {
 // visibleBody returns the body of a resource, with null for fields that count, name or describe resources that the caller does not see.
 func (rd *renderer) visibleBody(t *schema.Type, r *store.Resource) ([]byte, error) {
 	describes := rd.limited && slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return rd.describesHidden(f, r) })
-	if !rd.partly[r.ID] && !describes {
+	if !rd.partlyHidden[r.ID] && !describes {
 		return r.Body, nil
 	}
 	b := []byte{'{'}
@@ -91,7 +91,7 @@ func (rd *renderer) visibleBody(t *schema.Type, r *store.Resource) ([]byte, erro
 			b = append(b, ',')
 		}
 		b = append(schema.AppendString(b, string(name)), ':')
-		if f := t.ByName[string(name)]; f != nil && (rd.partly[r.ID] && (f.Sums || f.Tells) || rd.describesHidden(f, r)) {
+		if f := t.ByName[string(name)]; f != nil && (rd.partlyHidden[r.ID] && (f.Sums || f.Tells) || rd.describesHidden(f, r)) {
 			raw = []byte("null")
 		}
 		b = append(b, raw...)

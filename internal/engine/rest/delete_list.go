@@ -62,7 +62,7 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 		return err
 	}
 	defer done()
-	q.Where = store.All{q.Where, o.where}
+	q.Where = store.All{q.Where, o.condition}
 	var ans answer
 	dry := dryRun(r)
 	if err := a.change(rq, dry, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {

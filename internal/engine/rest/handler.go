@@ -34,7 +34,7 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.C
 		w.WriteHeader(http.StatusPermanentRedirect)
 		return nil
 	}
-	if ours := a.ours[strings.TrimPrefix(r.URL.Path, a.Base+"/")]; ours.serve != nil {
+	if ours := a.ownPaths[strings.TrimPrefix(r.URL.Path, a.Base+"/")]; ours.serve != nil {
 		return ours.serve(w, r, caller)
 	}
 	if t, serve := a.findReport(r.URL.Path); serve != nil {

@@ -40,8 +40,8 @@ func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller
 	if p.options, err = a.options(r, p.scope, true); err != nil {
 		return p, err
 	}
-	if p.where != nil {
-		p.query.Where = store.All{p.query.Where, p.where}
+	if p.condition != nil {
+		p.query.Where = store.All{p.query.Where, p.condition}
 	}
 	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
 	if p.after != nil {
@@ -74,7 +74,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		w.WriteHeader(http.StatusOK)
 	}}
 	defer l.abandon()
-	err = a.longRead(r.Context(), caller, p.light(), func(tx *store.Tx) error {
+	err = a.longRead(r.Context(), caller, p.isPlainPage(), func(tx *store.Tx) error {
 		if l.started { // the database connection was lost in the middle, and sent data cannot be withdrawn
 			return errCut
 		}
@@ -85,7 +85,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		l.spool.fail(err)
 		_ = l.stop() // the answer has failed already
 	} else {
-		err = l.rest()
+		err = l.sendRest()
 	}
 	if err != nil && l.started {
 		if r.Context().Err() == nil {
@@ -109,7 +109,7 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	v, err := a.vacant(tx, p.target, p.options, p.caller)
+	v, err := a.findVacancies(tx, p.target, p.options, p.caller)
 	if err != nil {
 		return err
 	}

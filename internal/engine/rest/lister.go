@@ -123,8 +123,8 @@ func (l *lister) finish() error {
 	return l.flush()
 }
 
-// rest sends the bytes that the spool did not get, after the database was released.
-func (l *lister) rest() error {
+// sendRest sends the bytes that the spool did not get, after the database was released.
+func (l *lister) sendRest() error {
 	defer func() { recycle(l.buf) }()
 	if err := l.stop(); err != nil || l.sent != nil || l.head || !l.started || len(l.buf) == 0 {
 		return err

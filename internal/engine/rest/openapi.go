@@ -136,13 +136,13 @@ func (a *Server) paths() doc {
 		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
 		a.Base + "/{id}": a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
 	}
-	for name, path := range a.ours {
+	for name, path := range a.ownPaths {
 		paths[a.Base+"/"+name] = path.document()
 	}
 	for _, c := range a.Collections() {
 		at := a.Base + "/" + c.Path()
 		if !c.Inner {
-			a.ownPaths(paths, at, c)
+			a.addCollectionPaths(paths, at, c)
 		}
 		for i := range c.Subs {
 			s := &c.Subs[i]
@@ -160,8 +160,8 @@ func (a *Server) paths() doc {
 	return paths
 }
 
-// ownPaths adds the paths of a collection, of its resources, and of the unpublished reports below them.
-func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
+// addCollectionPaths adds the paths of a collection, of its resources, and of the unpublished reports below them.
+func (a *Server) addCollectionPaths(paths doc, at string, c *resource.Collection) {
 	types := a.TargetTypes(resource.Target{Collection: c})
 	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, types, types, c.Path(), c.Path())
 	if c.Map != nil {

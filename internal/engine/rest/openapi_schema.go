@@ -194,7 +194,7 @@ func (a *Server) property(f *schema.Field) doc {
 			d["type"] = []string{kind, "null"}
 		}
 	}
-	bounds(f, d)
+	addLimits(f, d)
 	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
 		d["description"] = text
 	} else if f.Also != "" {
@@ -212,8 +212,8 @@ func (a *Server) members(f *schema.Field) doc {
 	return properties
 }
 
-// bounds adds the limits of the values to a field's schema.
-func bounds(f *schema.Field, d doc) {
+// addLimits adds the limits of the values to a field's schema.
+func addLimits(f *schema.Field, d doc) {
 	if f.Enum != nil {
 		values := []any{}
 		for _, v := range f.Enum {

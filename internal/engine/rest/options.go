@@ -108,8 +108,8 @@ type options struct {
 	media         media
 	limit, offset int64
 	total         bool
-	where         store.Expr
-	filter        *schema.Node // the source of where
+	condition     store.Expr
+	filter        *schema.Node // the source of condition
 	order         []store.Order
 	// after is the start of the page, from a page link; nil if offset is to be used.
 	after  *store.Place
@@ -121,8 +121,9 @@ type options struct {
 // lightFilter is the maximum weight of a filter that takes only a moment.
 const lightFilter = 2
 
-// light reports whether a list is a page in stored order: without counting, ordering or embedding, and with at most a very simple filter.
-func (o *options) light() bool {
+// isPlainPage reports whether a list is a page in stored order: without counting, ordering or embedding, and with at most a very simple
+// filter.
+func (o *options) isPlainPage() bool {
 	return !o.total && o.order == nil && (o.filter == nil || o.filter.Weight() <= lightFilter) &&
 		(o.fields == nil || len(o.fields.Embeds) == 0)
 }
@@ -283,7 +284,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		if err != nil {
 			return o, err
 		}
-		if o.where, err = s.Bind(n); err != nil {
+		if o.condition, err = s.Bind(n); err != nil {
 			return o, err
 		}
 		o.filter = n

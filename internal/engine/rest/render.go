@@ -12,9 +12,9 @@ import (
 
 // plan are the texts of the links of a collection's resources, built once. The resource's id is written between them.
 type plan struct {
-	one   string // /api/v2/networks/
-	above string // the path of the parent's collection if there is only one, otherwise empty
-	root  string // /api/v2/
+	collectionPath string // /api/v2/networks/
+	parentPath     string // the path of the parent's collection if there is only one, otherwise empty
+	root           string // /api/v2/
 	// self are the texts before the id and before the up link; subs before each further id; last after all.
 	self [2]string
 	subs []string
@@ -22,17 +22,17 @@ type plan struct {
 }
 
 func newPlan(base string, c *resource.Collection) *plan {
-	p := &plan{one: base + "/" + c.Path() + "/", root: base + "/"}
+	p := &plan{collectionPath: base + "/" + c.Path() + "/", root: base + "/"}
 	if len(c.Parents) == 1 {
-		p.above = base + "/" + c.Parents[0] + "/"
+		p.parentPath = base + "/" + c.Parents[0] + "/"
 	}
-	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Path() + `"}`}
+	p.self = [2]string{`"_links":{"self":{"href":"` + p.collectionPath, `"},"collection":{"href":"` + base + "/" + c.Path() + `"}`}
 	before := ""
 	for _, s := range c.Subs {
 		if s.Ours || s.Later {
 			continue
 		}
-		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)
+		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.collectionPath)
 		before = "/" + s.Name + `"}`
 	}
 	p.last = before + "}"
@@ -44,10 +44,10 @@ type renderer struct {
 	api *Server
 	tx  *store.Tx
 	// caller is the recipient of the answer. limited says that some resources are hidden from it. hidden are the hidden resources found
-	// so far, partly those with hidden resources below them. The maps are nil if limited is false.
-	caller         resource.Caller
-	limited        bool
-	hidden, partly map[int64]bool
+	// so far, partlyHidden those with hidden resources below them. The maps are nil if limited is false.
+	caller               resource.Caller
+	limited              bool
+	hidden, partlyHidden map[int64]bool
 	// seen are resources that are known to be visible.
 	seen        map[int64]bool
 	links       bool
@@ -68,7 +68,7 @@ func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *render
 	rd := &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), links: m == asHAL || m == asHTML,
 		heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
 	if rd.limited {
-		rd.hidden, rd.partly, rd.seen = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+		rd.hidden, rd.partlyHidden, rd.seen = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	}
 	return rd
 }
@@ -382,7 +382,7 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collection) []byte {
 	p := rd.api.plans[c.Name]
 	if r.ID == 0 {
-		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"}`...)
+		b = append(b, `"_links":{"collection":{"href":"`+p.collectionPath[:len(p.collectionPath)-1]+`"}`...)
 		if above := rd.parentPath(r, c, p); above != "" {
 			b = append(strconv.AppendInt(append(b, `,"up":{"href":"`+above...), r.Parent, 10), `"}`...)
 		}
@@ -418,8 +418,8 @@ func (rd *renderer) parentPath(r *store.Resource, c *resource.Collection, p *pla
 		return ""
 	case r.Parent == resource.RootID && !c.Inner: // transactions have their own numbers
 		return p.root
-	case p.above != "":
-		return p.above
+	case p.parentPath != "":
+		return p.parentPath
 	}
 	head, ok := rd.heads[r.Parent]
 	if !ok {

@@ -39,8 +39,8 @@ type Server struct {
 
 	// SetCookie stores the credentials of a new session in the browser.
 	SetCookie func(w http.ResponseWriter, r *http.Request, credentials string)
-	// RequestFields returns the transient fields that the resource of an alias has from the request itself, such as the token of the current
-	// session.
+	// RequestFields returns the transient fields that the resource of an alias has from the request itself, such as the token of the
+	// current session.
 	RequestFields func(r *http.Request, caller resource.Caller) map[string]string
 	// CurrentCaller returns the current caller of a long request; nil if the caller cannot change.
 	CurrentCaller func(r *http.Request) (resource.Caller, error)
@@ -58,8 +58,8 @@ type Server struct {
 
 	// headers are the headers that the server or the rules read.
 	headers []resource.RequestHeader
-	// ours are the paths below Base that are not collections and not published.
-	ours map[string]ownPath
+	// ownPaths are the paths below Base that are not collections and not published.
+	ownPaths map[string]ownPath
 	// plans are the link texts of resources, by collection.
 	plans map[string]*plan
 	// heads caches the heads of resources, each until its collection changes; shown caches completed rows.
@@ -103,7 +103,7 @@ func New(a *resource.API, settings Settings) *Server {
 			Among: []string{"configurations", "blocks", "networks", "views", "zones", "locations"}}),
 		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	s.closing, s.cancelFeeds = context.WithCancel(context.Background())
-	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
+	s.ownPaths = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
 		changesName: {s.changes, s.changesPath}, applyName: {s.apply, s.applyPath}}
 	for _, c := range a.Collections() {
 		s.plans[c.Name] = newPlan(s.Base, c)

@@ -44,7 +44,7 @@ func (a *Server) search(w http.ResponseWriter, r *http.Request, caller resource.
 	found := &resource.Search{API: a.API, Caller: caller, Text: text, Limit: limit}
 	var body []byte
 	render := func(tx *store.Tx) (err error) {
-		body, err = a.hits(tx, form, found)
+		body, err = a.encodeHits(tx, form, found)
 		return err
 	}
 	if err := a.find(r.Context(), caller, found, render); err != nil {
@@ -108,8 +108,8 @@ func searchOptions(r *http.Request) (text string, limit int, err error) {
 	return text, int(n), nil
 }
 
-// hits encodes the hits.
-func (a *Server) hits(tx *store.Tx, form media, found *resource.Search) ([]byte, error) {
+// encodeHits encodes the hits.
+func (a *Server) encodeHits(tx *store.Tx, form media, found *resource.Search) ([]byte, error) {
 	rd := a.renderer(tx, form, found.Caller)
 	rows := make([]*store.Resource, len(found.Hits))
 	for i, h := range found.Hits {

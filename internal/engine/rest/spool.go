@@ -13,10 +13,10 @@ import (
 // spool holds the bytes of an answer between the producer and the sender. Data that a client does not read at once waits in memory, and
 // beyond that in an unnamed file. The database is therefore released as soon as the answer is complete, however slow the client is.
 type spool struct {
-	// all counts the data of all spools of an API, own the bytes of the caller's spools in files.
-	all *backlog
-	own *atomic.Int64
-	log *slog.Logger
+	// all counts the data of all spools of an API, callerBytes the bytes of the caller's spools in files.
+	all         *backlog
+	callerBytes *atomic.Int64
+	log         *slog.Logger
 
 	mu    sync.Mutex
 	moved *sync.Cond // signals that a piece was added or removed
@@ -49,7 +49,7 @@ type backlog struct{ pieces, bytes atomic.Int64 }
 
 // reserve reserves bytes in files; false if a limit is exceeded.
 func (s *spool) reserve(n int64) bool {
-	all, own := s.all.bytes.Add(n), s.own.Add(n)
+	all, own := s.all.bytes.Add(n), s.callerBytes.Add(n)
 	if all <= maxAllFiles && own <= maxOwnFiles {
 		return true
 	}
@@ -60,11 +60,11 @@ func (s *spool) reserve(n int64) bool {
 // release releases reserved bytes.
 func (s *spool) release(n int64) {
 	s.all.bytes.Add(-n)
-	s.own.Add(-n)
+	s.callerBytes.Add(-n)
 }
 
 func newSpool(all *backlog, own *atomic.Int64, log *slog.Logger) *spool {
-	s := &spool{all: all, own: own, log: log}
+	s := &spool{all: all, callerBytes: own, log: log}
 	s.moved = sync.NewCond(&s.mu)
 	return s
 }

@@ -29,8 +29,8 @@ type vacancies struct {
 	concealed bool
 }
 
-// vacant returns the vacant resources that a list has after the existing ones; nil if its filter does not ask for their state.
-func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resource.Caller) (*vacancies, error) {
+// findVacancies returns the vacant resources that a list has after the existing ones; nil if its filter does not ask for their state.
+func (a *Server) findVacancies(tx *store.Tx, t resource.Target, o options, caller resource.Caller) (*vacancies, error) {
 	if t.Sub == nil || t.Sub.Vacant == nil || o.filter == nil {
 		return nil, nil
 	}

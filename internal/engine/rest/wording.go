@@ -66,8 +66,8 @@ type changeCache struct {
 
 // changesKey identifies a batch: a transaction, and the number of the change before its first one; 0 for the start.
 type changesKey struct {
-	at    store.Position
-	after int64
+	position store.Position
+	after    int64
 }
 
 // maxCachedBatches is the maximum number of cached batches; each has at most a few hundred changes.

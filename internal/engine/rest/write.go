@@ -20,15 +20,15 @@ import (
 type request struct {
 	*http.Request
 	resource.Target
-	caller  resource.Caller
-	media   media
-	fields  *schema.Projection
-	members map[string]json.RawMessage
-	raw     []byte
-	author  store.Author
-	key     string // Idempotency-Key
-	outside resource.Outside
-	options resource.Options
+	caller     resource.Caller
+	media      media
+	fields     *schema.Projection
+	members    map[string]json.RawMessage
+	raw        []byte
+	author     store.Author
+	key        string // Idempotency-Key
+	prefetched resource.Outside
+	options    resource.Options
 	// prepared is the result of Collection.Beforehand.
 	prepared any
 	// content are the bytes that were sent in addition to the fields; nil without any.
@@ -49,8 +49,8 @@ type answer struct {
 	etag     string
 	// transaction is the number of the transaction to be shown, for actions whose result is a transaction.
 	transaction int64
-	// made is the id of the created resource; 0 if none was created.
-	made int64
+	// createdID is the id of the created resource; 0 if none was created.
+	createdID int64
 	// recorded is the number of the transaction in the history; 0 if the history does not record it.
 	recorded int64
 	// cookie is the value for the browser's cookie; empty: none.
@@ -78,7 +78,7 @@ func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) erro
 			return err
 		}
 		ans.status, ans.etag = http.StatusCreated, etag(row)
-		ans.location = a.plans[a.History.Name].one + strconv.FormatInt(row.ID, 10)
+		ans.location = a.plans[a.History.Name].collectionPath + strconv.FormatInt(row.ID, 10)
 		ans.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, rq.fields, rq.caller, nil)
 		return err
 	})
@@ -122,7 +122,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	}
 	var ans answer
 	err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
-		rq.outside = o
+		rq.prefetched = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 			if dry && a.mayRequestApproval(rq) { // the dry run shows the effects of an approval
@@ -335,8 +335,8 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 }
 
 func (a *Server) performApproved(tx *store.Tx, rq *request) (answer, error) {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
-		Prepared: rq.prepared, Results: rq.outside.Results,
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.prefetched.Probed,
+		Prepared: rq.prepared, Results: rq.prefetched.Results,
 		Content: rq.content,
 		Options: rq.options,
 		Extra:   map[string]string{}}
@@ -418,8 +418,8 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID, cookie: c.Extra[resource.Cookie],
-		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+	ans := answer{status: http.StatusCreated, etag: etag(row), createdID: row.ID, cookie: c.Extra[resource.Cookie],
+		location: a.plans[row.Collection].collectionPath + strconv.FormatInt(row.ID, 10)}
 	if a.Collection(row.Collection).Inner { // it is reached only through the resource above
 		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
 	}

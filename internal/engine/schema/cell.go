@@ -128,8 +128,8 @@ func (c *Column) IsWhole() bool { return len(c.path) == 1 }
 
 // TableRow is a row of a table, as the members of a resource of a type.
 type TableRow struct {
-	t    *Type
-	tops map[string]*node
+	t        *Type
+	topLevel map[string]*node
 }
 
 // NewTableRow returns an empty row.
@@ -151,10 +151,10 @@ func (r *TableRow) SetCell(c *Column, text string) error {
 	if f != nil && f.Kind == References && c.IsWhole() && value[0] == '"' {
 		return fmt.Errorf("%s: is a list of references; name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
-	top := r.tops[c.path[0].name]
+	top := r.topLevel[c.path[0].name]
 	if top == nil {
 		top = &node{}
-		r.tops[c.path[0].name] = top
+		r.topLevel[c.path[0].name] = top
 	}
 	for _, s := range c.path[1:] {
 		var err error
@@ -223,8 +223,8 @@ func (n *node) MarshalJSON() ([]byte, error) {
 
 // Members returns the members of the row.
 func (r *TableRow) Members() (map[string]json.RawMessage, error) {
-	members := make(map[string]json.RawMessage, len(r.tops))
-	for name, top := range r.tops {
+	members := make(map[string]json.RawMessage, len(r.topLevel))
+	for name, top := range r.topLevel {
 		if f := r.t.ByName[name]; f != nil && f.Kind == Reference && top.members["id"] != nil && string(top.members["id"].raw) == "null" {
 			top = &node{} // null, whatever its name was
 		}
@@ -267,7 +267,7 @@ func (c *Column) cellValue(f *Field, text string) json.RawMessage {
 		if lower := strings.ToLower(text); lower == "true" || lower == "false" {
 			return json.RawMessage(lower)
 		}
-	case f.Kind == Integer || f.Kind == Float || f.Any || strings.ContainsRune("{[", rune(text[0])) && f.structured():
+	case f.Kind == Integer || f.Kind == Float || f.Any || strings.ContainsRune("{[", rune(text[0])) && f.isStructured():
 		if json.Valid([]byte(text)) {
 			return json.RawMessage(text)
 		}
@@ -277,8 +277,8 @@ func (c *Column) cellValue(f *Field, text string) json.RawMessage {
 	return AppendString(nil, cellText(text))
 }
 
-// structured reports whether a value of the field is an object or a list.
-func (f *Field) structured() bool {
+// isStructured reports whether a value of the field is an object or a list.
+func (f *Field) isStructured() bool {
 	switch f.Kind {
 	case Map, Raw, Strings, Integers, Reference, References, Nested, NestedList:
 		return true

@@ -65,7 +65,7 @@ func (f *Field) Condition(n *Node) (store.Expr, error) {
 
 // FilterValue returns the error for a value in a filter, with its position.
 func FilterValue(n *Node, v Literal, message string) error {
-	p := problem.BadRequest("InvalidFilterValue", "filter: %s, at position %d: %s", strings.Join(n.Path, "."), v.at+1, message)
+	p := problem.BadRequest("InvalidFilterValue", "filter: %s, at position %d: %s", strings.Join(n.Path, "."), v.position+1, message)
 	p.Fields = []string{strings.Join(n.Path, ".")}
 	return p
 }

@@ -38,9 +38,9 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 		if f.Also != "" && members[f.Also] != nil { // both are compared together
 			continue
 		}
-		if f.other != nil && members[f.other.Name] != nil {
-			given[f.other.Name] = true
-			one, p := t.chooseValue(was, f, raw, members[f.other.Name])
+		if f.alternative != nil && members[f.alternative.Name] != nil {
+			given[f.alternative.Name] = true
+			one, p := t.chooseValue(was, f, raw, members[f.alternative.Name])
 			if p != nil {
 				problems = append(problems, p)
 				continue
@@ -63,12 +63,12 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 // refuses two values that both differ from it and from each other.
 func (t *Type) chooseValue(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
 	switch {
-	case bytes.Equal(raw, other), !t.DiffersFrom(o, f.other, other):
+	case bytes.Equal(raw, other), !t.DiffersFrom(o, f.alternative, other):
 		return raw, nil
 	case !t.DiffersFrom(o, f, raw):
 		return other, nil
 	}
-	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name,
+	return nil, problem.Field("ConflictingResourceFieldValues", f.alternative.Name,
 		"is another name of %s, which has a different value: give only one of them", f.Name)
 }
 
@@ -414,10 +414,10 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 		}
 		if _, ok := members[f.Name]; required && !ok {
 			_, instead := members[f.Unless]
-			if f.other != nil && !instead {
-				_, instead = members[f.other.Name]
+			if f.alternative != nil && !instead {
+				_, instead = members[f.alternative.Name]
 			}
-			if !instead || f.Unless == "" && f.other == nil { // a member may have an empty name
+			if !instead || f.Unless == "" && f.alternative == nil { // a member may have an empty name
 				names = append(names, f.Name)
 			}
 		}

@@ -130,7 +130,7 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 		}
 		b = append(append(append(b, ',', '"'), name...), '"', ':')
 		b = append(b, raw...)
-		if next < len(t.stored) && next > 0 && t.also[next] == string(name) { // the same value by its other name
+		if next < len(t.stored) && next > 0 && t.alternatives[next] == string(name) { // the same value by its other name
 			b = append(append(append(b, ',', '"'), t.stored[next]...), '"', ':')
 			b = append(b, raw...)
 			next++

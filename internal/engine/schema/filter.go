@@ -29,9 +29,9 @@ type Node struct {
 
 // Literal is a value as written.
 type Literal struct {
-	Text   string
-	Quoted bool
-	at     int
+	Text     string
+	Quoted   bool
+	position int
 }
 
 // Integer parses a number without quotes.
@@ -69,10 +69,10 @@ func (l Literal) Null() bool { return !l.Quoted && l.Text == "null" }
 var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
 
 type filterParser struct {
-	text  string
-	at    int
-	depth int
-	terms int
+	text     string
+	position int
+	depth    int
+	terms    int
 }
 
 // ParseFilter parses a filter. Its error contains the position, counted in bytes from 1.
@@ -82,8 +82,8 @@ func ParseFilter(text string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.skipSpace(); p.at < len(text) {
-		return nil, p.errorAt(p.at, "expected \"and\", \"or\" or the end")
+	if p.skipSpace(); p.position < len(text) {
+		return nil, p.errorAt(p.position, "expected \"and\", \"or\" or the end")
 	}
 	if w := n.Weight(); w > maxFilterWeight {
 		e := problem.BadRequest("FilterNeedsRefinement",
@@ -116,26 +116,26 @@ func setCode(code string, err error) error {
 }
 
 func (p *filterParser) skipSpace() {
-	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t' || p.text[p.at] == '\n' || p.text[p.at] == '\r') {
-		p.at++
+	for p.position < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.position]) >= 0 {
+		p.position++
 	}
 }
 
 // acceptWord consumes a word of the grammar, if it is the next word.
 func (p *filterParser) acceptWord(word string) bool {
 	p.skipSpace()
-	end := p.at + len(word)
-	if end > len(p.text) || !strings.EqualFold(p.text[p.at:end], word) || end < len(p.text) && wordByte(p.text[end]) {
+	end := p.position + len(word)
+	if end > len(p.text) || !strings.EqualFold(p.text[p.position:end], word) || end < len(p.text) && wordByte(p.text[end]) {
 		return false
 	}
-	p.at = end
+	p.position = end
 	return true
 }
 
 func (p *filterParser) accept(c byte) bool {
 	p.skipSpace()
-	if p.at < len(p.text) && p.text[p.at] == c {
-		p.at++
+	if p.position < len(p.text) && p.text[p.position] == c {
+		p.position++
 		return true
 	}
 	return false
@@ -186,14 +186,14 @@ func (p *filterParser) term() (*Node, error) {
 func (p *filterParser) factor() (*Node, error) {
 	if p.accept('(') {
 		if p.depth++; p.depth > maxFilterDepth {
-			return nil, p.errorAt(p.at, "parentheses must nest at most %d deep", maxFilterDepth)
+			return nil, p.errorAt(p.position, "parentheses must nest at most %d deep", maxFilterDepth)
 		}
 		n, err := p.expression()
 		if err != nil {
 			return nil, err
 		}
 		if !p.accept(')') {
-			return nil, p.errorAt(p.at, "expected \")\"")
+			return nil, p.errorAt(p.position, "expected \")\"")
 		}
 		p.depth--
 		return n, nil
@@ -202,38 +202,38 @@ func (p *filterParser) factor() (*Node, error) {
 }
 
 func (p *filterParser) word() string {
-	from := p.at
-	for p.at < len(p.text) && wordByte(p.text[p.at]) {
-		p.at++
+	from := p.position
+	for p.position < len(p.text) && wordByte(p.text[p.position]) {
+		p.position++
 	}
-	return p.text[from:p.at]
+	return p.text[from:p.position]
 }
 
 func (p *filterParser) comparison() (*Node, error) {
 	if p.terms++; p.terms > maxFilterTerms {
-		return nil, p.errorAt(p.at, "the filter must have at most %d comparisons", maxFilterTerms)
+		return nil, p.errorAt(p.position, "the filter must have at most %d comparisons", maxFilterTerms)
 	}
 	p.skipSpace()
-	n := &Node{At: p.at, Op: "eq"}
+	n := &Node{At: p.position, Op: "eq"}
 	for {
 		word := p.word()
 		if word == "" {
-			return nil, p.errorAt(p.at, "expected the name of a field")
+			return nil, p.errorAt(p.position, "expected the name of a field")
 		}
 		if n.Path = append(n.Path, word); len(n.Path) > MaxPath {
 			return nil, p.errorAt(n.At, "the path must have at most %d names", MaxPath)
 		}
-		if p.at < len(p.text) && p.text[p.at] == '.' {
-			p.at++
+		if p.position < len(p.text) && p.text[p.position] == '.' {
+			p.position++
 			continue
 		}
 		break
 	}
 	if !p.accept(':') {
-		return nil, p.errorAt(p.at, "expected \":\" after the field %s", strings.Join(n.Path, "."))
+		return nil, p.errorAt(p.position, "expected \":\" after the field %s", strings.Join(n.Path, "."))
 	}
 	p.skipSpace()
-	from := p.at
+	from := p.position
 	if word := p.word(); word != "" && p.accept('(') {
 		if !slices.Contains(operators, word) {
 			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from,
@@ -242,7 +242,7 @@ func (p *filterParser) comparison() (*Node, error) {
 		n.Op = word
 		return n, p.arguments(n)
 	}
-	p.at = from
+	p.position = from
 	v, err := p.value()
 	n.Values = []Literal{v}
 	return n, err
@@ -255,57 +255,57 @@ func (p *filterParser) arguments(n *Node) error {
 			return err
 		}
 		if n.Values = append(n.Values, v); len(n.Values) > maxFilterTerms {
-			return p.errorAt(p.at, "the list must have at most %d values", maxFilterTerms)
+			return p.errorAt(p.position, "the list must have at most %d values", maxFilterTerms)
 		}
 		if p.accept(')') {
 			break
 		}
 		if !p.accept(',') {
-			return p.errorAt(p.at, "expected \",\" or \")\"")
+			return p.errorAt(p.position, "expected \",\" or \")\"")
 		}
 	}
 	if n.Op != "in" && len(n.Values) != 1 {
-		return p.errorAt(n.Values[1].at, "%s accepts only one value", n.Op)
+		return p.errorAt(n.Values[1].position, "%s accepts only one value", n.Op)
 	}
 	return nil
 }
 
 func (p *filterParser) value() (Literal, error) {
 	p.skipSpace()
-	v := Literal{at: p.at}
-	if p.at >= len(p.text) {
-		return v, p.errorAt(p.at, "expected a value")
+	v := Literal{position: p.position}
+	if p.position >= len(p.text) {
+		return v, p.errorAt(p.position, "expected a value")
 	}
-	quote := p.text[p.at]
+	quote := p.text[p.position]
 	if quote != '\'' && quote != '"' {
-		for p.at < len(p.text) && (wordByte(p.text[p.at]) || p.text[p.at] == '.' || p.text[p.at] == '+') {
-			p.at++
+		for p.position < len(p.text) && (wordByte(p.text[p.position]) || p.text[p.position] == '.' || p.text[p.position] == '+') {
+			p.position++
 		}
-		v.Text = p.text[v.at:p.at]
+		v.Text = p.text[v.position:p.position]
 		switch {
 		case v.Text == "":
-			return v, p.errorAt(p.at, "expected a value")
+			return v, p.errorAt(p.position, "expected a value")
 		case v.Text == "true", v.Text == "false", v.Text == "null", numeral(v.Text):
 			return v, nil
 		}
-		return v, setCode("FilterTokenError", p.errorAt(v.at, "text must be in quotes"))
+		return v, setCode("FilterTokenError", p.errorAt(v.position, "text must be in quotes"))
 	}
 	v.Quoted = true
 	var b strings.Builder
-	for p.at++; p.at < len(p.text); p.at++ {
-		switch c := p.text[p.at]; {
+	for p.position++; p.position < len(p.text); p.position++ {
+		switch c := p.text[p.position]; {
 		case c == quote:
-			p.at++
+			p.position++
 			v.Text = b.String()
 			return v, nil
-		case c == '\\' && p.at+1 < len(p.text):
-			p.at++
-			b.WriteByte(p.text[p.at])
+		case c == '\\' && p.position+1 < len(p.text):
+			p.position++
+			b.WriteByte(p.text[p.position])
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return v, setCode("FilterTokenError", p.errorAt(p.at, "the text at position %d has no closing quote", v.at+1))
+	return v, setCode("FilterTokenError", p.errorAt(p.position, "the text at position %d has no closing quote", v.position+1))
 }
 
 // numeral reports whether text is a number as in JSON.

@@ -79,7 +79,7 @@ func ReadMembers(object []byte) ([]Member, error) {
 func (p *Projection) Apply(object []byte) ([]byte, error) {
 	var err error
 	if p.Only != nil {
-		if object, err = p.Only.keep(object); err != nil {
+		if object, err = p.Only.project(object); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func (p *Projection) Apply(object []byte) ([]byte, error) {
 	return object, err
 }
 
-func (b *Branch) keep(object []byte) ([]byte, error) {
+func (b *Branch) project(object []byte) ([]byte, error) {
 	all, err := ReadMembers(object)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (b *Branch) keep(object []byte) ([]byte, error) {
 				continue
 			}
 			if below := b.below[name]; below != nil && m.Raw[0] == '{' {
-				if m.Raw, err = below.keep(m.Raw); err != nil {
+				if m.Raw, err = below.project(m.Raw); err != nil {
 					return nil, err
 				}
 			}

@@ -183,10 +183,10 @@ type Field struct {
 	// Owner is the name of the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
 	// Members are the members of a nested object; secret says that one of them, at any depth, is a SecretText.
-	Members []*Field
-	secret  bool
-	goType  reflect.Type // of a field with members
-	other   *Field       // the field by another name (Also); nil if it has none
+	Members     []*Field
+	secret      bool
+	goType      reflect.Type // of a field with members
+	alternative *Field       // the field by another name (Also); nil if it has none
 
 	Index []int
 	ptr   bool
@@ -234,10 +234,10 @@ type Type struct {
 	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, that of stored[i]
 	// starting at nullAt[i].
 	stored []string
-	// also has, for each of stored, the name of the member that it is another name of; empty for other members.
-	also   []string
-	nulls  []byte
-	nullAt []int
+	// alternatives has, for each of stored, the name of the member that it is another name of; empty for other members.
+	alternatives []string
+	nulls        []byte
+	nullAt       []int
 }
 
 // Field returns a field by its name.
@@ -308,7 +308,7 @@ func Declare(sample Object) *Type {
 	}
 	for _, f := range t.Fields {
 		if f.Stored() {
-			t.stored, t.also, t.nullAt = append(t.stored, f.Name), append(t.also, f.Also), append(t.nullAt, len(t.nulls))
+			t.stored, t.alternatives, t.nullAt = append(t.stored, f.Name), append(t.alternatives, f.Also), append(t.nullAt, len(t.nulls))
 			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ':')
 			switch {
 			case f.Always != "" && f.Kind == Bool:
@@ -358,8 +358,8 @@ func (t *Type) collectFields(s reflect.Type, index []int) {
 		f.Owner = s.Name()
 		t.Fields = append(t.Fields, f)
 		if name := member.Tag.Get("also"); name != "" {
-			f.other = f.withName(name)
-			t.Fields = append(t.Fields, f.other)
+			f.alternative = f.withName(name)
+			t.Fields = append(t.Fields, f.alternative)
 		}
 	}
 }

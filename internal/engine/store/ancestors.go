@@ -62,7 +62,7 @@ func (e Around) sql(b *builder, row string) {
 		b.WriteString("FALSE")
 		return
 	}
-	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, steps, e.collection))
+	b.WriteString(row + ".id IN (" + b.containersOf(b.layout.Scopes, steps, e.collection))
 	b.args = append(b.args, e.Low, e.High)
 	b.WriteByte(')')
 }

@@ -73,9 +73,9 @@ func (g *batchWriter) flush() error {
 	return g.failed
 }
 
-// before writes the batched rows if a statement may read or write their tables. The views of the schema that read these tables have names
-// that contain one of theirs.
-func (g *batchWriter) before(statement string) error {
+// flushBefore writes the batched rows if a statement may read or write their tables. The views of the schema that read these tables have
+// names that contain one of theirs.
+func (g *batchWriter) flushBefore(statement string) error {
 	if g.failed != nil {
 		return g.failed
 	}
@@ -88,35 +88,35 @@ func (g *batchWriter) before(statement string) error {
 }
 
 func (g *batchWriter) exec(query string, args ...any) (int64, error) {
-	if err := g.before(query); err != nil {
+	if err := g.flushBefore(query); err != nil {
 		return 0, err
 	}
 	return g.conn.exec(query, args...)
 }
 
 func (g *batchWriter) execLater(query string, args ...any) error {
-	if err := g.before(query); err != nil {
+	if err := g.flushBefore(query); err != nil {
 		return err
 	}
 	return g.conn.execLater(query, args...)
 }
 
 func (g *batchWriter) bulk(table string, columns []string, rows [][]any) error {
-	if err := g.before(table); err != nil {
+	if err := g.flushBefore(table); err != nil {
 		return err
 	}
 	return g.conn.bulk(table, columns, rows)
 }
 
 func (g *batchWriter) each(query string, args []any, fn func(row) error) error {
-	if err := g.before(query); err != nil {
+	if err := g.flushBefore(query); err != nil {
 		return err
 	}
 	return g.conn.each(query, args, fn)
 }
 
 func (g *batchWriter) list(query string, args []any, short bool, fn func(row) error) error {
-	if err := g.before(query); err != nil {
+	if err := g.flushBefore(query); err != nil {
 		return err
 	}
 	return g.conn.list(query, args, short, fn)

@@ -41,7 +41,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 		if err := tx.noteChanged(nil, r); err != nil {
 			return err
 		}
-		if tx.unlogged(r.Collection) {
+		if tx.isUnlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, encodeImage(r)})
@@ -117,7 +117,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 				return nil, err
 			}
 			args = append(args, r.ID)
-			if tx.unlogged(r.Collection) {
+			if tx.isUnlogged(r.Collection) {
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(r), encodeImage(&moved)})
@@ -162,7 +162,7 @@ func (tx *Tx) RewriteMany(old, updated []*Resource) error {
 		if err := tx.writeChangedColumns(old[i], r); err != nil {
 			return err
 		}
-		if tx.unlogged(r.Collection) {
+		if tx.isUnlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(old[i]), encodeImage(r)})
@@ -207,7 +207,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			if err := tx.noteChanged(r, nil); err != nil {
 				return err
 			}
-			if tx.unlogged(r.Collection) {
+			if tx.isUnlogged(r.Collection) {
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", encodeImage(r), nil})
@@ -301,7 +301,7 @@ func (tx *Tx) FindDependent(ids []int64) (needs, needed int64, below bool, err e
 // Upwards returns the start of a statement that defines the table up (id, parent). It contains the resource whose id is the statement's
 // argument, and the resources above it that are in one of the collections.
 func (tx *Tx) Upwards(collections ...string) string {
-	return tx.conn.sqlDialect().upwards("id = ?", quoteNames(collections...))
+	return tx.conn.sqlDialect().withAncestors("id = ?", quoteNames(collections...))
 }
 
 // Lineage reads the given resources, and all resources above them, with their links, as far as they are in the collections.
@@ -310,7 +310,7 @@ func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, 
 	names, d := quoteNames(collections...), tx.conn.sqlDialect()
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := InList(part)
-		found, err := tx.queryMany(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
+		found, err := tx.queryMany(d.withAncestors("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
 		if err != nil {
 			return nil, err
 		}

@@ -67,13 +67,13 @@ func (c *commits) record(topics []string, known bool) {
 // On PostgreSQL, where other managers commit as well, values are shared only while this process is notified of their commits
 // (Store.Watch). Only values that depend on named topics are shared there.
 type Cache[K comparable, V any] struct {
-	s       *Store
-	topics  []string
-	numbers []*atomic.Uint64
-	by      func(V) string
-	among   []string
-	late    bool
-	max     int
+	s           *Store
+	topics      []string
+	numbers     []*atomic.Uint64
+	topicOf     func(V) string
+	valueTopics []string
+	isLate      bool
+	max         int
 
 	// lastAsked is the number of the last commit known when the transaction of the last QuietSinceLast started.
 	lastAsked atomic.Uint64
@@ -84,9 +84,9 @@ type Cache[K comparable, V any] struct {
 
 // cached is a value with the number of the commit it was read at and, in a cache with By, its own topic.
 type cached[V any] struct {
-	value V
-	at    uint64
-	topic *atomic.Uint64
+	value  V
+	commit uint64
+	topic  *atomic.Uint64
 }
 
 // CacheOptions describe what the values of a cache depend on. Without Topics and By they depend on everything.
@@ -105,7 +105,7 @@ type CacheOptions[V any] struct {
 
 // NewCache returns a cache of values that are read from a store. s may be nil if nothing will be read.
 func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
-	c := &Cache[K, V]{s: s, topics: o.Topics, by: o.By, among: o.Among, late: o.Late, max: o.Max, values: map[K]cached[V]{}}
+	c := &Cache[K, V]{s: s, topics: o.Topics, topicOf: o.By, valueTopics: o.Among, isLate: o.Late, max: o.Max, values: map[K]cached[V]{}}
 	if c.max <= 0 {
 		c.max = 10_000
 	}
@@ -126,11 +126,11 @@ func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
 	if found, ok := tx.ownCache[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
 		return found.value.(V), true
 	}
-	if !c.s.canShare(c.sharedTopics()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
+	if !c.s.canShare(c.sharedTopics()) || tx.writing && !c.s.engine.oneWriter() && !c.isLate {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.lastChange(e) > min(e.at, tx.seenCommit) || c.touched(tx, e.value) {
+	if !ok || c.lastChange(e) > min(e.commit, tx.seenCommit) || c.touched(tx, e.value) {
 		return value, false
 	}
 	return e.value, true
@@ -142,7 +142,7 @@ func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.lastChange(e) > e.at {
+	if !ok || c.lastChange(e) > e.commit {
 		return value, false
 	}
 	return e.value, true
@@ -160,18 +160,18 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 		tx.ownCache[ownKey{c, key}] = ownValue{value, tx.step}
 		return
 	}
-	e := cached[V]{value: value, at: tx.seenCommit}
-	if c.by != nil {
-		e.topic = c.s.commits.topic(c.by(value))
+	e := cached[V]{value: value, commit: tx.seenCommit}
+	if c.topicOf != nil {
+		e.topic = c.s.commits.topic(c.topicOf(value))
 	}
-	if c.lastChange(e) > e.at { // read in an older snapshot, so no transaction could get it
+	if c.lastChange(e) > e.commit { // read in an older snapshot, so no transaction could get it
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if there, ok := c.values[key]; !ok && len(c.values) >= c.max {
 		clear(c.values)
-	} else if ok && there.at > e.at {
+	} else if ok && there.commit > e.commit {
 		return
 	}
 	c.values[key] = e
@@ -192,7 +192,7 @@ func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {
 
 // lastChange returns the number of the last commit that touched what a value depends on.
 func (c *Cache[K, V]) lastChange(e cached[V]) uint64 {
-	if c.topics == nil && c.by == nil {
+	if c.topics == nil && c.topicOf == nil {
 		return c.s.commits.last.Load()
 	}
 	last := c.s.commits.unknown.Load()
@@ -210,7 +210,7 @@ func (c *Cache[K, V]) touched(tx *Tx, value V) bool {
 	if !tx.writing {
 		return false
 	}
-	if c.topics == nil && c.by == nil { // other jobs in the same commit may have changed anything
+	if c.topics == nil && c.topicOf == nil { // other jobs in the same commit may have changed anything
 		return true
 	}
 	return c.touchedSince(tx, value, 0) || c.concerns(value, func(topic string) bool { return tx.groupTopics[topic] })
@@ -218,7 +218,7 @@ func (c *Cache[K, V]) touched(tx *Tx, value V) bool {
 
 // touchedSince reports whether a transaction has touched what a value depends on after the given step.
 func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
-	if c.topics == nil && c.by == nil {
+	if c.topics == nil && c.topicOf == nil {
 		return tx.step > step
 	}
 	return c.concerns(value, func(topic string) bool { return tx.topics[topic] > step })
@@ -227,14 +227,14 @@ func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
 // sharedTopics returns the topics about which other managers must send notifications.
 func (c *Cache[K, V]) sharedTopics() []string {
 	if c.topics == nil {
-		return c.among
+		return c.valueTopics
 	}
 	return c.topics
 }
 
 // canShare reports whether transactions may share a value.
 func (c *Cache[K, V]) canShare(value V) bool {
-	if c.by != nil && c.among != nil && !c.s.HasOneWriter() && !slices.Contains(c.among, c.by(value)) {
+	if c.topicOf != nil && c.valueTopics != nil && !c.s.HasOneWriter() && !slices.Contains(c.valueTopics, c.topicOf(value)) {
 		return false
 	}
 	return c.s.canShare(c.sharedTopics())
@@ -242,8 +242,8 @@ func (c *Cache[K, V]) canShare(value V) bool {
 
 // concerns reports whether test is true for a topic that a value depends on.
 func (c *Cache[K, V]) concerns(value V, test func(topic string) bool) bool {
-	if c.by != nil {
-		return test(c.by(value))
+	if c.topicOf != nil {
+		return test(c.topicOf(value))
 	}
 	for _, topic := range c.topics {
 		if test(topic) {

@@ -67,8 +67,8 @@ func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error)
 
 // chainedTransaction is the row of a transaction, with the columns that its hash includes.
 type chainedTransaction struct {
-	id, at, user, first, last int64
-	operation, body           string
+	id, time, user, first, last int64
+	operation, body             string
 }
 
 // chainedColumns are the columns of t that are read into a chainedTransaction.
@@ -82,7 +82,7 @@ func (tx *Tx) readPendingLinks() (pending []Link, more bool, err error) {
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var r chainedTransaction
-		err := scan(&r.id, &r.at, &r.user, &r.first, &r.last, &r.operation, &r.body)
+		err := scan(&r.id, &r.time, &r.user, &r.first, &r.last, &r.operation, &r.body)
 		if changes < chainChanges {
 			rows = append(rows, r)
 		}
@@ -105,7 +105,7 @@ func (tx *Tx) contentHashes(rows []chainedTransaction) (sums [][]byte, err error
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
 		digest := sha256.New()
-		writeParts(digest, r.id, r.at, r.user, r.operation, r.first, r.last, r.body)
+		writeParts(digest, r.id, r.time, r.user, r.operation, r.first, r.last, r.body)
 		digests[r.id], ids[i] = digest, r.id
 	}
 	if len(rows) == 0 {
@@ -298,7 +298,7 @@ func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, m
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var o one
-		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.isKept, &o.row.id, &o.row.at, &o.row.user, &o.row.first, &o.row.last,
+		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.isKept, &o.row.id, &o.row.time, &o.row.user, &o.row.first, &o.row.last,
 			&o.row.operation, &o.row.body)
 		if changes < chainChanges {
 			page = append(page, o)

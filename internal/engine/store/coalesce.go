@@ -11,12 +11,12 @@ import (
 
 // gatherer reads rows by id and combines concurrent reads. While a statement is running, requests for other rows wait for its end, and one
 // statement then reads the rows of all of them: a round trip costs more than the rows that it returns. A single request never waits, and no
-// request waits longer than patience, because a statement may hang. A row is always read by a statement that was sent after its request, so
+// request waits longer than maxWait, because a statement may hang. A row is always read by a statement that was sent after its request, so
 // it is as recent as if it had been read separately.
 type gatherer struct {
 	p *postgres
-	// patience is the maximum time that a request waits for the statements of others.
-	patience time.Duration
+	// maxWait is the maximum time that a request waits for the statements of others.
+	maxWait time.Duration
 	// mu guards the fields below. It is never held during a query.
 	mu sync.Mutex
 	// running is the number of running statements.
@@ -48,8 +48,9 @@ const (
 	directTime        = time.Second
 )
 
-// rowQuery is a statement in two forms: for the row with one id, and for the rows with any of a list of ids. The first column is the id.
-type rowQuery struct{ one, any string }
+// rowQuery is a statement in two forms: byID reads the row with one id, byIDs the rows with any of a list of ids. The first column is the
+// id.
+type rowQuery struct{ byID, byIDs string }
 
 // rowRequest is a waiting request for a row.
 type rowRequest struct {
@@ -68,12 +69,12 @@ func (g *gatherer) readRow(c *pgConn, query rowQuery, id int64, fn func(*pgRow) 
 		g.running++
 		g.mu.Unlock()
 		defer g.startNext()
-		return c.each(query.one, []any{id}, onPgRow(fn))
+		return c.each(query.byID, []any{id}, onPgRow(fn))
 	}
 	w := &rowRequest{id: id, query: query, done: make(chan struct{})}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
-	timeout := time.NewTimer(g.patience)
+	timeout := time.NewTimer(g.maxWait)
 	defer timeout.Stop()
 	select {
 	case <-c.ctx.Done():
@@ -81,7 +82,7 @@ func (g *gatherer) readRow(c *pgConn, query rowQuery, id int64, fn func(*pgRow) 
 		return c.ctx.Err()
 	case <-timeout.C:
 		g.abandon(w, true)
-		return c.each(query.one, []any{id}, onPgRow(fn))
+		return c.each(query.byID, []any{id}, onPgRow(fn))
 	case <-w.done:
 	}
 	if w.err != nil || w.rows == nil {
@@ -122,7 +123,7 @@ func (g *gatherer) startNext() {
 	go func() {
 		defer g.startNext()
 		began := time.Now()
-		g.readRows(query.any, taken)
+		g.readRows(query.byIDs, taken)
 		g.recordDuration(len(taken), time.Since(began))
 	}()
 }

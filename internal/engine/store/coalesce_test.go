@@ -18,7 +18,7 @@ func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 	g = &s.engine.(*postgresEngine).pg.gatherer
 	g.mu.Lock()
 	g.running++
-	g.patience = time.Minute
+	g.maxWait = time.Minute
 	g.mu.Unlock()
 	return g, func(waiting int) {
 		t.Helper()
@@ -127,7 +127,7 @@ func TestHangingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
 	g, _ := held(t, s) // it is never released
-	g.patience = gatheringPatience
+	g.maxWait = gatheringPatience
 	for range 2 {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "x" {
 			t.Fatalf("a request during a hanging statement returned %q, %v", name, err)
@@ -144,7 +144,7 @@ func TestHangingGatheredStatement(t *testing.T) {
 func TestFailingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
-	wrong := rowQuery{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
+	wrong := rowQuery{byID: "SELECT 1 WHERE 1 = ?", byIDs: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
 	var all sync.WaitGroup
 	all.Go(func() {
 		c := &pgConn{ctx: t.Context(), p: g.p, from: g.p.readers}

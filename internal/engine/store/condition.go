@@ -159,7 +159,7 @@ func isNeverTrue(e Expr) bool {
 		return len(x) == 0
 	case LinksTo:
 		return len(x.Targets) == 0
-	case nothing:
+	case never:
 		return true
 	}
 	return false
@@ -249,7 +249,7 @@ func (e Compare) sql(b *builder, row string) {
 		b.WriteString(" IS DISTINCT FROM ")
 		b.arg(value)
 	case e.Op == "contains":
-		b.position(b, column, text)
+		b.contains(b, column, text)
 	case e.Op == "startsWith" && e.isRange():
 		b.WriteByte('(')
 		e.Field.column(b, row)
@@ -263,12 +263,12 @@ func (e Compare) sql(b *builder, row string) {
 		}
 		b.WriteByte(')')
 	case e.Op == "startsWith":
-		b.front(b, column, text)
+		b.startsWith(b, column, text)
 	case e.Op == "endsWith" && text == "": // every text ends with the empty text
 		column()
 		b.WriteString(" IS NOT NULL")
 	case e.Op == "endsWith":
-		b.back(b, column, text)
+		b.endsWith(b, column, text)
 	default:
 		e.Field.column(b, row)
 		b.WriteString(operators[e.Op])
@@ -328,7 +328,7 @@ func (e IDs) sql(b *builder, row string) {
 
 // writeAmong writes a comparison of a number with a list.
 func (b *builder) writeAmong(number string, list []int64) {
-	b.WriteString(number + b.among[0] + idList(list) + b.among[1])
+	b.WriteString(number + b.numberList[0] + idList(list) + b.numberList[1])
 }
 
 // idList returns a comma-separated list of ids for IN.
@@ -410,9 +410,9 @@ func (e Touching) sql(b *builder, row string) {
 }
 
 // False is a condition that is never true.
-var False Expr = nothing{}
+var False Expr = never{}
 
-type nothing struct{}
+type never struct{}
 
 // InCollection is true for resources in one of the collections.
 func InCollection(names ...string) Expr {
@@ -470,7 +470,7 @@ func (e Inherited) sql(b *builder, row string) {
 	b.WriteString(" AND ")
 	e.Unset.sql(b, above)
 	b.WriteString(") SELECT id FROM " + down + ") OR (")
-	e.top(b, row)
+	e.writeTopCondition(b, row)
 	b.WriteString(" AND ")
 	e.Cond.sql(b, row)
 	b.WriteString("))))")
@@ -481,14 +481,14 @@ func (e Inherited) writeOwn(b *builder, row string) {
 	b.WriteString("((NOT ")
 	e.Unset.sql(b, row)
 	b.WriteString(" OR ")
-	e.top(b, row)
+	e.writeTopCondition(b, row)
 	b.WriteString(") AND ")
 	e.Cond.sql(b, row)
 	b.WriteByte(')')
 }
 
-// top writes the condition that a resource is not below a resource of a collection in From.
-func (e Inherited) top(b *builder, row string) {
+// writeTopCondition writes the condition that a resource is not below a resource of a collection in From.
+func (e Inherited) writeTopCondition(b *builder, row string) {
 	b.rows++
 	above := "p" + strconv.Itoa(b.rows)
 	b.WriteString("NOT EXISTS (SELECT 1 FROM resource " + above + " WHERE " + above + ".id = " + row + ".parent AND ")

@@ -17,7 +17,7 @@ var postgresDialect = dialect{
 		"committed DESC, id DESC LIMIT 1",
 	// Each step uses the primary key. Without OFFSET 0 the planner would scan all resources, because it expects many rows from a
 	// recursion.
-	upwards: func(condition, collections string) string {
+	withAncestors: func(condition, collections string) string {
 		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
 			" SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET 0) r" +
 			" WHERE r.collection IN (" + collections + ")) "
@@ -63,21 +63,21 @@ var postgresDialect = dialect{
 			b.WriteString(` COLLATE "C"`)
 		}
 	},
-	position: func(b *builder, column func(), text string) {
+	contains: func(b *builder, column func(), text string) {
 		b.WriteString("position(")
 		b.arg(text)
 		b.WriteString(" IN (")
 		column()
 		b.WriteString(")) > 0")
 	},
-	front: func(b *builder, column func(), text string) {
+	startsWith: func(b *builder, column func(), text string) {
 		b.WriteString("starts_with(")
 		column()
 		b.WriteString(", ")
 		b.arg(text)
 		b.WriteString(")")
 	},
-	back: func(b *builder, column func(), text string) {
+	endsWith: func(b *builder, column func(), text string) {
 		b.WriteString("right(")
 		column()
 		b.WriteString(", length(")
@@ -88,7 +88,7 @@ var postgresDialect = dialect{
 	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
 	truth: func(v bool) any { return strconv.FormatBool(v) },
 	// One array is planned faster than a list of many numbers.
-	among: [2]string{" = ANY ('{", "}'::bigint[])"},
+	numberList: [2]string{" = ANY ('{", "}'::bigint[])"},
 	hidden: func(kind FieldKind) [2]string {
 		switch kind {
 		case ColumnID, ColumnInt, Number, Numeral:
@@ -99,7 +99,7 @@ var postgresDialect = dialect{
 		return [2]string{"(", " || '')"}
 	},
 	// A comparison of rows can use only one index. Otherwise the planner would scan the low ends of a whole collection.
-	around: func(scopes string, steps []walkStep, of string) string {
+	containersOf: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "("+quoteNames(s.above, s.below)+")")
@@ -125,7 +125,7 @@ type placeholders struct {
 	known map[string]string
 }
 
-func (p *placeholders) numbered(query string) string {
+func (p *placeholders) numberPlaceholders(query string) string {
 	p.mu.RLock()
 	text, ok := p.known[query]
 	p.mu.RUnlock()

@@ -21,7 +21,7 @@ var sqliteDialect = dialect{
 	feed:   "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
 	oldest: "SELECT t.id, t.at, 0 FROM history_link l JOIN txn t ON t.id = l.txn ORDER BY l.place LIMIT 1",
 	newest: "SELECT id, at, 0 FROM txn ORDER BY id DESC LIMIT 1",
-	upwards: func(condition, collections string) string {
+	withAncestors: func(condition, collections string) string {
 		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
 			" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection IN (" + collections + ")) "
 	},
@@ -54,14 +54,14 @@ var sqliteDialect = dialect{
 		}
 		b.WriteByte(')')
 	},
-	position: func(b *builder, column func(), text string) {
+	contains: func(b *builder, column func(), text string) {
 		b.WriteString("instr(")
 		column()
 		b.WriteString(", ")
 		b.arg(text)
 		b.WriteString(") > 0")
 	},
-	front: func(b *builder, column func(), text string) {
+	startsWith: func(b *builder, column func(), text string) {
 		b.WriteString("substr(")
 		column()
 		b.WriteString(", 1, length(")
@@ -69,7 +69,7 @@ var sqliteDialect = dialect{
 		b.WriteString(")) = ")
 		b.arg(text)
 	},
-	back: func(b *builder, column func(), text string) {
+	endsWith: func(b *builder, column func(), text string) {
 		b.WriteString("substr(")
 		column()
 		b.WriteString(", -length(")
@@ -77,7 +77,7 @@ var sqliteDialect = dialect{
 		b.WriteString(")) = ")
 		b.arg(text)
 	},
-	among: [2]string{" IN (", ")"},
+	numberList: [2]string{" IN (", ")"},
 	truth: func(v bool) any { // json_extract returns 1 and 0
 		if v {
 			return 1
@@ -85,7 +85,7 @@ var sqliteDialect = dialect{
 		return 0
 	},
 	hidden: func(FieldKind) [2]string { return [2]string{"+", ""} },
-	around: func(scopes string, steps []walkStep, of string) string {
+	containersOf: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "SELECT "+quoteNames(s.above)+" AS above, "+quoteNames(s.below)+" AS below")

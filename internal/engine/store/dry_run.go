@@ -24,9 +24,9 @@ var errTried = errors.New("roll back the dry run")
 
 // trials contains the state of the trials of this process, which run one at a time.
 type trials struct {
-	// turn holds one element during a trial. next is when the next trial may start; only the trial that runs uses it.
-	turn chan struct{}
-	next time.Time
+	// token holds one element during a trial. next is when the next trial may start; only the trial that runs uses it.
+	token chan struct{}
+	next  time.Time
 }
 
 // trial is the remaining budget of a trial.
@@ -39,11 +39,11 @@ type trial struct {
 // call EndTrial to read the result of its changes without a limit.
 func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	select {
-	case s.trials.turn <- struct{}{}:
+	case s.trials.token <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-s.trials.turn }()
+	defer func() { <-s.trials.token }()
 	if Pause(ctx, time.Until(s.trials.next)); ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -132,7 +132,7 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 }
 
 func (e *postgresEngine) fill(ctx context.Context, fn func(conn) error) error {
-	_, err := e.pg.runOnce(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return fn(c) })
+	_, err := e.pg.runOnce(ctx, locks{exclusive: lockOfAll}, func(c *pgConn) error { return fn(c) })
 	return connectionProblem(err)
 }
 

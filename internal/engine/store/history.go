@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// unlogged reports whether the changes of a collection are not written to the history.
-func (tx *Tx) unlogged(collection string) bool {
+// isUnlogged reports whether the changes of a collection are not written to the history.
+func (tx *Tx) isUnlogged(collection string) bool {
 	return slices.Contains(tx.store.layout.Unlogged, collection)
 }
 
@@ -368,7 +368,7 @@ func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	if err := tx.noteChanged(before, after); err != nil {
 		return err
 	}
-	if tx.unlogged(r.Collection) {
+	if tx.isUnlogged(r.Collection) {
 		return nil
 	}
 	old, young := encodeImage(before), encodeImage(after)

@@ -151,7 +151,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 				return
 			}
 			err = pg.runOn(t.Context(), pooled, beginLocked, func(c *pgConn) error {
-				query, args := locks{own: lockOfAll}.statement()
+				query, args := locks{exclusive: lockOfAll}.statement()
 				c.enqueue(query, args...)
 				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
@@ -281,7 +281,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	for range 40 { // more than there are connections
 		all.Go(func() {
 			_ = s.engine.(*postgresEngine).pg.readWith(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
-				query, args := locks{own: lockOfAll}.statement()
+				query, args := locks{exclusive: lockOfAll}.statement()
 				_, err := c.exec(query, args...)
 				return err
 			})

@@ -21,16 +21,16 @@ func (s *Store) Observe(fn func(Statement)) {
 // observed is a connection whose reads are reported.
 type observed struct {
 	conn
-	see func(Statement)
+	report func(Statement)
 }
 
 func (o observed) each(query string, args []any, fn func(row) error) error {
-	o.see(Statement{query, args})
+	o.report(Statement{query, args})
 	return o.conn.each(query, args, fn)
 }
 
 func (o observed) list(query string, args []any, short bool, fn func(row) error) error {
-	o.see(Statement{query, args})
+	o.report(Statement{query, args})
 	return o.conn.list(query, args, short, fn)
 }
 

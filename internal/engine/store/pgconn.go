@@ -23,8 +23,8 @@ type pgConn struct {
 	from   *pgxpool.Pool
 	// mu guards the connection and all fields below. It is held from a query until its answer, because a list may be read concurrently.
 	mu sync.Mutex
-	// begin is the statement that begins the transaction. It is empty once it was sent.
-	begin string
+	// beginStatement is the statement that begins the transaction. It is empty once it was sent.
+	beginStatement string
 	// genericPlans is true if the following statements use generic plans. sentGenericPlans is the mode that was sent to the transaction.
 	genericPlans, sentGenericPlans bool
 	// queued are statements that were not sent yet.
@@ -61,7 +61,7 @@ func (c *pgConn) isIdle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() 
 func (c *pgConn) isUnused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pg == nil && c.begin == "" && len(c.queued) == 0 && c.failed == nil
+	return c.pg == nil && c.beginStatement == "" && len(c.queued) == 0 && c.failed == nil
 }
 
 // setPlanMode sets whether the following statements use generic plans, or are planned for their arguments.
@@ -90,7 +90,7 @@ func usesGenericPlans(pg *pgx.Conn) bool {
 
 // hasPending reports whether something has to be sent before the next statement. mu must be held.
 func (c *pgConn) hasPending() bool {
-	return c.begin != "" || len(c.queued) > 0 || c.failed != nil || c.sentGenericPlans != c.genericPlans
+	return c.beginStatement != "" || len(c.queued) > 0 || c.failed != nil || c.sentGenericPlans != c.genericPlans
 }
 
 // isFirstQuery reports whether a snapshot on a connection for pages or lists has not been used yet.
@@ -102,7 +102,7 @@ func (c *pgConn) isFirstQuery() bool {
 
 // isBeforeSnapshotLocked reports whether a snapshot on a connection for pages or lists has not started yet. mu must be held.
 func (c *pgConn) isBeforeSnapshotLocked() bool {
-	return c.begin == beginSnapshot && len(c.queued) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+	return c.beginStatement == beginSnapshot && len(c.queued) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
 }
 
 // isBeforeSnapshot is isBeforeSnapshotLocked for callers that do not hold mu.
@@ -136,7 +136,7 @@ func (c *pgConn) sendAlone(query string, args []any, all *pgRows) error {
 	if err != nil {
 		return err
 	}
-	text := c.p.statements.numbered(query)
+	text := c.p.statements.numberPlaceholders(query)
 	if usesGenericPlans(pg) == c.genericPlans {
 		rows, err := pg.Query(c.ctx, text, args...)
 		if err != nil {
@@ -178,20 +178,20 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 		return err
 	}
 	b := &pgx.Batch{}
-	if c.begin != "" {
-		b.Queue(c.begin)
-		c.begin, c.sentGenericPlans = "", usesGenericPlans(pg)
+	if c.beginStatement != "" {
+		b.Queue(c.beginStatement)
+		c.beginStatement, c.sentGenericPlans = "", usesGenericPlans(pg)
 	}
 	if c.sentGenericPlans != c.genericPlans {
 		b.Queue("SET LOCAL " + planSetting(c.genericPlans))
 		c.sentGenericPlans = c.genericPlans
 	}
 	for _, s := range c.queued {
-		b.Queue(c.p.statements.numbered(s.query), s.args...)
+		b.Queue(c.p.statements.numberPlaceholders(s.query), s.args...)
 	}
 	c.queued = nil
 	before := b.Len()
-	b.Queue(c.p.statements.numbered(query), args...)
+	b.Queue(c.p.statements.numberPlaceholders(query), args...)
 	results := pg.SendBatch(c.ctx, b)
 	for range before {
 		if _, err := results.Exec(); err != nil {
@@ -211,7 +211,7 @@ func (c *pgConn) commit() error {
 	if c.failed != nil { // the error of a statement that the caller ignored
 		return c.failed
 	}
-	if (c.begin != "" || c.isIdle()) && len(c.queued) == 0 {
+	if (c.beginStatement != "" || c.isIdle()) && len(c.queued) == 0 {
 		return nil
 	}
 	_, err := c.exec("COMMIT")
@@ -257,7 +257,7 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 		if pg, c.failed = c.connected(); c.failed != nil {
 			return 0, c.failed
 		}
-		tag, err := pg.Exec(c.ctx, c.p.statements.numbered(query), args...)
+		tag, err := pg.Exec(c.ctx, c.p.statements.numberPlaceholders(query), args...)
 		c.failed = err
 		return tag.RowsAffected(), err
 	}
@@ -299,7 +299,7 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 	if pg, c.failed = c.connected(); c.failed != nil {
 		return c.failed
 	}
-	rows, err := pg.Query(c.ctx, c.p.statements.numbered(query), args...)
+	rows, err := pg.Query(c.ctx, c.p.statements.numberPlaceholders(query), args...)
 	if err == nil {
 		err = read(rows)
 	}
@@ -321,7 +321,7 @@ const (
 // them. short means that the answer has few rows.
 func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
 	c.mu.Lock()
-	if c.begin == "" && c.isIdle() { // a cursor requires a transaction
+	if c.beginStatement == "" && c.isIdle() { // a cursor requires a transaction
 		short = true
 	}
 	c.mu.Unlock()

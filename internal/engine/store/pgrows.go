@@ -245,17 +245,17 @@ func (tx *Tx) rememberNear(at row, l listStatement) error {
 	if !ok {
 		return fmt.Errorf("a row of PostgreSQL is a %T", at)
 	}
-	if l.beside > 0 {
+	if l.textColumn > 0 {
 		if tx.joinedTexts == nil {
 			tx.joinedTexts = map[int64][]string{}
 		}
 		texts := make([]string, len(tx.inline.joinedTexts))
 		for i := range texts {
-			texts[i] = string(r.raw[l.beside+i])
+			texts[i] = string(r.raw[l.textColumn+i])
 		}
 		tx.joinedTexts[r.number(0)] = texts
 	}
-	if !l.near {
+	if !l.hasHeads {
 		return nil
 	}
 	if tx.prefetched == nil {
@@ -289,11 +289,11 @@ const (
 )
 
 func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]string, inline *inlineMembers) (found *Resource, err error) {
-	query := inline.near[0]
+	query := inline.headQueries[0]
 	if beside != nil {
-		query = inline.near[1]
+		query = inline.headQueries[1]
 	}
-	if query.one == "" { // ShowInline was not called
+	if query.byID == "" { // ShowInline was not called
 		query, beside = nearQuery(inline, nil), nil
 	}
 	take := func(r *pgRow) error {
@@ -314,7 +314,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	if c.isUnused() {
 		err = c.p.gatherer.readRow(c, query, id, take)
 	} else {
-		err = c.each(query.one, []any{id}, onPgRow(take))
+		err = c.each(query.byID, []any{id}, onPgRow(take))
 	}
 	if err == nil && found == nil {
 		err = ErrNotFound

@@ -21,8 +21,8 @@ const (
 
 // access describes how the rows of a query are found.
 type access struct {
-	// where is the whole condition. Conditions whose indexes must not be used are hidden from the planner.
-	where Expr
+	// condition is the whole condition. Conditions whose indexes must not be used are hidden from the planner.
+	condition Expr
 	// sorted is true if the rows come from the index of a condition, so that indexes of the order must not be used. large is true if they
 	// are more than a few; then only their ids are sorted before the page is read.
 	sorted, large bool
@@ -74,23 +74,23 @@ func (c candidate) hasStablePlan() bool {
 // planAccess decides how to find the rows of a query, whose references must be resolved.
 func (tx *Tx) planAccess(q Query) (a access, err error) {
 	if isNeverTrue(q.Where) { // neither database tries its indexes
-		return access{where: False}, nil
+		return access{condition: False}, nil
 	}
-	a.where = q.Where
+	a.condition = q.Where
 	if q.From != Resources || tx.writing || q.Direct { // an update only reads rows that it knows to be few
 		tx.setPlanMode(q.Direct)
 		err = tx.planRows(&a, q)
 		return a, err
 	}
-	all := tightenBounds(conjuncts(nil, q.Where))
+	all := tightenBounds(listConjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	if !single {
 		tx.planEachTime()
-		a.where = lookUpNameEverywhere(all)
+		a.condition = lookUpNameEverywhere(all)
 		return a, nil
 	}
 	if limitAround(all, within.(inCollections)[0]) {
-		a.where = All(all)
+		a.condition = All(all)
 	}
 	found := tx.candidates(all)
 	best, done, err := tx.choose(&a, q, all, found, within)
@@ -128,7 +128,7 @@ func (tx *Tx) planAccess(q Query) (a access, err error) {
 			where = append(where, e)
 		}
 	}
-	a.where = where
+	a.condition = where
 	return a, nil
 }
 
@@ -329,17 +329,17 @@ func (c candidate) count(b *builder, within Expr, limit string) {
 	b.WriteString(" LIMIT " + limit + ") few")
 }
 
-// conjuncts returns the conditions of a conjunction as a list.
-func conjuncts(into []Expr, e Expr) []Expr {
+// listConjuncts returns the conditions of a conjunction as a list.
+func listConjuncts(into []Expr, e Expr) []Expr {
 	switch x := e.(type) {
 	case nil:
 	case All:
 		for _, part := range x {
-			into = conjuncts(into, part)
+			into = listConjuncts(into, part)
 		}
 	case Any:
 		if len(x) == 1 { // a single alternative is a plain condition
-			return conjuncts(into, x[0])
+			return listConjuncts(into, x[0])
 		}
 		into = append(into, e)
 	default:

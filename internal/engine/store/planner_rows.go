@@ -12,7 +12,7 @@ func (tx *Tx) planRows(a *access, q Query) error {
 		return nil
 	}
 	var ranges []All
-	for _, e := range conjuncts(nil, q.Where) {
+	for _, e := range listConjuncts(nil, q.Where) {
 		c, ok := e.(Compare)
 		switch {
 		case !ok || !c.Field.isIndexed() || c.Value == nil:

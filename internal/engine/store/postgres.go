@@ -29,10 +29,10 @@ type postgres struct {
 	layout                              *Layout
 	// schema is the schema version that this binary works with.
 	schema int
-	// patience is the maximum time that a change waits for its locks.
-	patience   time.Duration
-	statements placeholders
-	turns      keyedMutex
+	// maxLockWait is the maximum time that a change waits for its locks.
+	maxLockWait time.Duration
+	statements  placeholders
+	turns       keyedMutex
 	// gatherer combines concurrent reads of single rows.
 	gatherer       gatherer
 	configurations configurationsKnown
@@ -81,8 +81,8 @@ const noJIT = "SET jit = off; "
 
 // connect creates the connection pools. It does not connect yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
-	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
-	p.gatherer.p, p.gatherer.patience = p, gatheringPatience
+	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, maxLockWait: o.Patience}
+	p.gatherer.p, p.gatherer.maxWait = p, gatheringPatience
 	if p.schema == 0 {
 		p.schema = o.Layout.Version()
 	}
@@ -150,16 +150,16 @@ const (
 
 // view runs fn in a snapshot. Reads can be retried safely.
 func (p *postgres) view(ctx context.Context, from *pgxpool.Pool, fn func(conn) error) error {
-	return p.reading(ctx, from, beginSnapshot, fn)
+	return p.runRead(ctx, from, beginSnapshot, fn)
 }
 
 // read runs fn without a transaction.
 func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
-	return p.reading(ctx, p.readers, "", fn)
+	return p.runRead(ctx, p.readers, "", fn)
 }
 
-// reading runs fn on a connection of a pool and retries it while connections are lost.
-func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
+// runRead runs fn on a connection of a pool and retries it while connections are lost.
+func (p *postgres) runRead(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
 		err := p.readWith(ctx, from, begin, fn)
 		if !isConnectionLost(err) || attempt >= maxReconnects || !backOff(ctx, attempt) {
@@ -170,7 +170,7 @@ func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string
 
 // readWith runs fn, which only reads, on a connection.
 func (p *postgres) readWith(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
-	return readOn(&pgConn{ctx: ctx, p: p, from: from, begin: begin}, fn)
+	return readOn(&pgConn{ctx: ctx, p: p, from: from, beginStatement: begin}, fn)
 }
 
 // readOn runs fn, which only reads, on a connection and releases the connection. It does not wait for the end of the snapshot.
@@ -192,7 +192,7 @@ func readOn(c *pgConn, fn func(conn) error) error {
 
 // runOn runs fn on a connection and releases the connection. An open transaction is rolled back.
 func (p *postgres) runOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
-	c := &pgConn{ctx: ctx, p: p, pg: pooled.Conn(), pooled: pooled, begin: begin}
+	c := &pgConn{ctx: ctx, p: p, pg: pooled.Conn(), pooled: pooled, beginStatement: begin}
 	defer c.release()
 	return recoverPanic(func() error { return fn(c) })
 }
@@ -212,8 +212,8 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 		return err
 	}
 	// Updates of this process wait here, so that they do not occupy a connection.
-	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
-	done, err := p.turns.lock(waitCtx, l.own)
+	waitCtx, cancel := context.WithTimeout(ctx, p.maxLockWait)
+	done, err := p.turns.lock(waitCtx, l.exclusive)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -229,7 +229,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 		case err == nil:
 			return nil
 		case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
-			if time.Since(began) > p.patience {
+			if time.Since(began) > p.maxLockWait {
 				return busyError(err)
 			}
 		case (code == uniqueViolation || code == queryCanceled) && few < maxConflictRetries:
@@ -249,10 +249,10 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 // runOnce runs fn in a transaction. committing is true if the commit was started; an error after that leaves its outcome unknown.
 func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
 	begin := beginSerializable
-	if l.own != 0 || l.rows {
+	if l.exclusive != 0 || l.rows {
 		begin = beginLocked
 	}
-	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
+	waitCtx, cancel := context.WithTimeout(ctx, p.maxLockWait)
 	pooled, err := p.pool.Acquire(waitCtx)
 	cancel()
 	if err != nil {
@@ -269,7 +269,7 @@ func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error)
 			return err
 		}
 		// The commit continues if the client disconnects, so that its outcome is known.
-		commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+		commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.maxLockWait)
 		defer cancel()
 		c.ctx, committing = commitCtx, true
 		return c.commit()
@@ -281,7 +281,7 @@ func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error)
 // or has migrated the schema. It is one statement because a round trip costs more than its content. require_schema is volatile, so it
 // sees what was committed while the locks were awaited.
 func (p *postgres) entryStatement(l locks) (query string, args []any) {
-	if l.own != 0 {
+	if l.exclusive != 0 {
 		query, args = l.statement()
 	}
 	if p.schema < checkedSchema {

@@ -26,9 +26,9 @@ type Query struct {
 	Shown bool
 	// Direct is true if one index serves the whole condition. Then no rows are counted to choose an index.
 	Direct bool
-	// countable is true if the statement may first count its rows, and return none if there are more than a few. usual is true if the
-	// limit is a common one, so that it can be part of the statement.
-	countable, usual bool
+	// countable is true if the statement may first count its rows, and return none if there are more than a few. hasCommonLimit is true if
+	// the limit is a common one, so that it can be part of the statement.
+	countable, hasCommonLimit bool
 }
 
 // Order is one field of a sort order.
@@ -55,8 +55,8 @@ type builder struct {
 type dialect struct {
 	// member writes the value at a path in the body, as the kind of the field.
 	member func(b *builder, row string, f Field)
-	// position, front and back write the conditions contains, startsWith and endsWith.
-	position, front, back func(b *builder, column func(), text string)
+	// contains, startsWith and endsWith write the conditions of these names.
+	contains, startsWith, endsWith func(b *builder, column func(), text string)
 	// nulls is appended to an ascending and to a descending order. Rows without a value come first and last, respectively.
 	nulls [2]string
 	// content is the recursive part of a query: the resources below those of content, also deleted ones.
@@ -67,9 +67,9 @@ type dialect struct {
 	feed string
 	// oldest and newest select the first and the last transaction of the feed: its number, time and commit order.
 	oldest, newest string
-	// upwards starts a statement with the table up (id, parent): the resources that match the condition, and the resources above them in
-	// the collections, which are a quoted list.
-	upwards func(condition, collections string) string
+	// withAncestors starts a statement with the table up (id, parent): the resources that match the condition, and the resources above them
+	// in the collections, which are a quoted list.
+	withAncestors func(condition, collections string) string
 	// lineage selects the resources whose ids are in up.
 	lineage string
 	// hasTable reports whether a table exists.
@@ -78,11 +78,11 @@ type dialect struct {
 	indexes string
 	// roundTrips is true if sending a statement costs more than running it, so that statements should be combined.
 	roundTrips bool
-	// around writes the list of the ids of the resources around a span, whose arguments are low and high. It walks down from the
+	// containersOf writes the list of the ids of the resources around a span, whose arguments are low and high. It walks down from the
 	// collection scopes with one index seek per step. of limits the result to one collection; empty means all.
-	around func(scopes string, steps []walkStep, of string) string
-	// among is written before and after a list of numbers that a number is compared with. The list may be empty.
-	among [2]string
+	containersOf func(scopes string, steps []walkStep, of string) string
+	// numberList is written before and after a list of numbers that a number is compared with. The list may be empty.
+	numberList [2]string
 	// hidden returns the text before and after a field that prevents the use of an index.
 	hidden func(kind FieldKind) [2]string
 	// fragment writes the condition that a row may contain a text. fragments selects one number for each possible match, in one
@@ -98,7 +98,7 @@ func (b *builder) arg(v any) {
 	b.WriteByte('?')
 }
 
-func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
+func (never) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
 // Exists reports whether the query selects any row.
 func (tx *Tx) Exists(q Query) (exists bool, err error) {
@@ -213,23 +213,23 @@ func (q Query) build(tx *Tx, what string) (string, []any, error) {
 	}
 	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT " + what)
-	a.from(b, q.From, "")
+	a.writeFrom(b, q.From, "")
 	return b.String(), b.args, nil
 }
 
-// from writes the FROM clause, with the given join, and the WHERE clause.
-func (a access) from(b *builder, from Source, joined string) {
+// writeFrom writes the FROM clause, with the given join, and the WHERE clause.
+func (a access) writeFrom(b *builder, writeFrom Source, joined string) {
 	if a.driver != nil {
 		b.WriteString(" FROM reference d CROSS JOIN resource r WHERE r.id = d.source AND ")
 		a.driver.link(b, "d")
 		b.WriteString(" AND ")
 	} else {
-		b.WriteString(" FROM " + string(from) + " r" + joined + " WHERE ")
+		b.WriteString(" FROM " + string(writeFrom) + " r" + joined + " WHERE ")
 	}
-	if a.where == nil {
+	if a.condition == nil {
 		b.WriteString("TRUE")
 	} else {
-		a.where.sql(b, "r")
+		a.condition.sql(b, "r")
 	}
 }
 
@@ -277,7 +277,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			}
 		}
 		short := part.Limit > 0 && part.Limit <= maxShortList
-		part.usual = short && n == 0
+		part.hasCommonLimit = short && n == 0
 		part.countable = short && part.From == Resources && len(part.Order) == 0 && tx.RoundTrips() && !tx.writing
 		l, err := part.buildList(tx, wanted)
 		if err != nil {
@@ -306,7 +306,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			if l.short {
 				tx.noteListParents(resource)
 			}
-			if l.near || l.beside > 0 {
+			if l.hasHeads || l.textColumn > 0 {
 				if err := tx.rememberNear(at, l); err != nil {
 					return err
 				}
@@ -332,11 +332,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 type listStatement struct {
 	query string
 	args  []any
-	// short is true if the list has so few rows that a separate round trip for the data beside them costs more than a join. near is true
-	// if the heads of parents and configurations follow the columns of the row.
-	short, near bool
-	// beside is the index of the first column with texts of extensions, or 0 if there are none.
-	beside int
+	// short is true if the list has so few rows that a separate round trip for the data beside them costs more than a join. hasHeads is
+	// true if the heads of parents and configurations follow the columns of the row.
+	short, hasHeads bool
+	// textColumn is the index of the first column with texts of extensions, or 0 if there are none.
+	textColumn int
 	// counted is the index of the column with the number of rows, or 0 if they are not counted.
 	counted int
 }
@@ -370,25 +370,25 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	readLater := q.From == Resources && (q.Offset > 0 || a.large)
 	few := a.selective || (a.byName || a.byReference) && q.Limit > 0 && q.Limit <= maxShortPage
 	l.short = q.Shown && few && a.driver == nil && !readLater && tx.conn.sqlDialect().roundTrips
-	l.near = l.short && !tx.headsAreCached()
-	within, single := ofOneCollection(conjuncts(nil, q.Where))
+	l.hasHeads = l.short && !tx.headsAreCached()
+	within, single := ofOneCollection(listConjuncts(nil, q.Where))
 	switch {
-	case l.near:
+	case l.hasHeads:
 		shown, joined = shown+nearHeadColumns(tx.inline)+joinedColumns(tx.inline.joinedTexts), nearJoins
-		l.beside = shownSize + 2*headSize
+		l.textColumn = shownSize + 2*headSize
 	case l.short && (!single || tx.hasJoinedTexts(within)) || q.loadsJoinedTexts(tx, within):
 		shown += joinedColumns(tx.inline.joinedTexts)
-		l.beside = shownSize
+		l.textColumn = shownSize
 	}
 	if readLater { // skipped rows are counted in the index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
 	} else {
 		b.WriteString("SELECT " + shown)
 	}
-	a.from(b, q.From, joined)
+	a.writeFrom(b, q.From, joined)
 	q.order(b, a)
 	switch {
-	case q.usual && q.Offset == 0 && b.roundTrips: // a generic plan must know the limit
+	case q.hasCommonLimit && q.Offset == 0 && b.roundTrips: // a generic plan must know the limit
 		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
 		if a.cacheable {
 			tx.keepPlan()
@@ -426,16 +426,16 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listSta
 	l := listStatement{counted: strings.Count(wanted, ", ") + 1}
 	b.WriteString("SELECT " + strings.ReplaceAll(wanted, "r.", "page.") + ", few.n")
 	besides := ""
-	within, _ := ofOneCollection(conjuncts(nil, q.Where))
+	within, _ := ofOneCollection(listConjuncts(nil, q.Where))
 	if q.loadsJoinedTexts(tx, within) {
-		l.beside = l.counted + 1
+		l.textColumn = l.counted + 1
 		besides = joinedColumns(tx.inline.joinedTexts)
 		b.WriteString(joinedNames(tx.inline.joinedTexts, "page"))
 	}
 	b.WriteString(" FROM (")
 	a.counted.count(b, within, strconv.FormatInt(tx.store.sortLimit+1, 10))
 	b.WriteString(") few LEFT JOIN LATERAL (SELECT " + wanted + besides)
-	a.from(b, q.From, "")
+	a.writeFrom(b, q.From, "")
 	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.sortLimit, 10))
 	q.order(b, a)
 	b.WriteString(" LIMIT ")

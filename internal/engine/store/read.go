@@ -192,9 +192,9 @@ type inlineMembers struct {
 	members map[string]string
 	// types is the quoted SQL list of the types. It is empty if there are none.
 	types string
-	// joinedTexts are the texts of the extensions. near contains the statements of nearQuery, without and with these texts.
+	// joinedTexts are the texts of the extensions. headQueries contains the statements of nearQuery, without and with these texts.
 	joinedTexts []JoinedText
-	near        [2]rowQuery
+	headQueries [2]rowQuery
 }
 
 // ShowInline sets the body member that heads include, by type. It must be called before heads are read.
@@ -209,7 +209,7 @@ func (s *Store) ShowInline(members map[string]string) {
 			inline.joinedTexts = append(inline.joinedTexts, e.JoinedText)
 		}
 	}
-	inline.near = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.joinedTexts)}
+	inline.headQueries = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.joinedTexts)}
 	s.inline.Store(&inline)
 }
 

@@ -59,7 +59,7 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 		pooled.Release()
 		return false, ctx.Err()
 	}
-	err = readOn(&pgConn{ctx: ctx, p: r.pg, pg: pooled.Conn(), pooled: pooled, begin: beginSnapshot}, fn)
+	err = readOn(&pgConn{ctx: ctx, p: r.pg, pg: pooled.Conn(), pooled: pooled, beginStatement: beginSnapshot}, fn)
 	return !r.isStandbyFailure(err), err
 }
 

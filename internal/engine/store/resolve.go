@@ -9,7 +9,7 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
 		// For few rows, the same statement can follow the references.
-		if tx.RoundTrips() && slices.ContainsFunc(tx.candidates(conjuncts(nil, x)), func(c candidate) bool { return c.selective }) {
+		if tx.RoundTrips() && slices.ContainsFunc(tx.candidates(listConjuncts(nil, x)), func(c candidate) bool { return c.selective }) {
 			defer func(was bool) { tx.skipResolve = was }(tx.skipResolve)
 			tx.skipResolve = true
 		}
@@ -101,7 +101,8 @@ func (tx *Tx) readTargets(q Query, heads bool) (ids []int64, err error) {
 
 // isSelective reports whether a query in a snapshot of a database with expensive round trips selects a few rows by name or key.
 func (tx *Tx) isSelective(q Query) bool {
-	return tx.RoundTrips() && !tx.writing && !tx.latest && slices.ContainsFunc(tx.candidates(conjuncts(nil, q.Where)), func(c candidate) bool {
+	return tx.RoundTrips() && !tx.writing && !tx.latest && slices.ContainsFunc(tx.candidates(listConjuncts(nil, q.Where)), func(
+		c candidate) bool {
 		by, ok := c.expr.(Compare)
 		return c.selective || ok && by.Op == "eq" && by.Field.Kind != ColumnInt
 	})
@@ -109,7 +110,7 @@ func (tx *Tx) isSelective(q Query) bool {
 
 // isCheap reports whether a query finds its rows by an index or among few rows.
 func (tx *Tx) isCheap(q Query) (bool, error) {
-	all := conjuncts(nil, q.Where)
+	all := listConjuncts(nil, q.Where)
 	if len(tx.candidates(all)) > 0 {
 		return true, nil
 	}

@@ -13,10 +13,10 @@ import (
 // This is sufficient because resources of a configuration refer only to that configuration and to resources outside of all
 // configurations, never to another configuration. An update of resources outside of all configurations waits for every other update.
 type Scope struct {
-	// within is a resource whose configuration is the scope. If narrow is true, the scope is only the free space and the addresses of
+	// resource is a resource whose configuration is the scope. If narrow is true, the scope is only the free space and the addresses of
 	// that resource, which must be a network.
-	within int64
-	narrow bool
+	resource int64
+	narrow   bool
 	// ownTables is true for updates of tables that scopes do not cover. Such updates are serialisable transactions.
 	ownTables bool
 	// ownRows is true if the update locks its rows itself (Tx.Locking).
@@ -42,7 +42,7 @@ func ExtensionScope() Scope { return Scope{ownTables: true} }
 // ConfigurationScope returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below
 // the resource.
 func ConfigurationScope(resource int64, narrow bool) Scope {
-	return Scope{within: resource, narrow: narrow}
+	return Scope{resource: resource, narrow: narrow}
 }
 
 // lockOfAll is the advisory lock for the whole database and for resources outside of all configurations. The locks of resources and
@@ -51,8 +51,8 @@ const lockOfAll = 1
 
 // locks are the advisory locks of an update: first the shared ones, outermost first, then the exclusive one.
 type locks struct {
-	shared []int64
-	own    int64
+	shared    []int64
+	exclusive int64
 	// rows is true if the update locks its rows itself.
 	rows bool
 }
@@ -101,17 +101,17 @@ func (p *postgres) locksFor(ctx context.Context, s Scope) (l locks, err error) {
 	switch {
 	case s.ownTables:
 		return locks{rows: s.ownRows}, nil
-	case s.within == 0:
-		return locks{own: lockOfAll}, nil
+	case s.resource == 0:
+		return locks{exclusive: lockOfAll}, nil
 	}
-	configuration, err := p.configurationOf(ctx, s.within)
+	configuration, err := p.configurationOf(ctx, s.resource)
 	switch {
 	case err != nil || configuration == 0:
-		return locks{own: lockOfAll}, err
+		return locks{exclusive: lockOfAll}, err
 	case s.narrow:
-		return locks{shared: []int64{lockOfAll, configuration}, own: s.within}, nil
+		return locks{shared: []int64{lockOfAll, configuration}, exclusive: s.resource}, nil
 	}
-	return locks{shared: []int64{lockOfAll}, own: configuration}, nil
+	return locks{shared: []int64{lockOfAll}, exclusive: configuration}, nil
 }
 
 // LockResource waits until no other update has locked the resource, and locks it until the end of this update. Later statements see what
@@ -132,5 +132,5 @@ func (l locks) statement() (query string, args []any) {
 		query += "pg_advisory_xact_lock_shared(?), "
 		args = append(args, id)
 	}
-	return query + "pg_advisory_xact_lock(?)", append(args, l.own)
+	return query + "pg_advisory_xact_lock(?)", append(args, l.exclusive)
 }

@@ -151,7 +151,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), sortLimit: defaultSortLimit,
 		searchedFields: o.Layout.searchedOf()}
 	s.inline.Store(&inlineMembers{})
-	s.hub.store, s.trials.turn = s, make(chan struct{}, 1)
+	s.hub.store, s.trials.token = s, make(chan struct{}, 1)
 	s.rowCache = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: maxCachedRows})
 	if err := s.openEngine(o); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 type Sums struct {
 	Table Table
 	// insert adds one row; more adds another row to the same statement; into adds the number to an existing row. drop deletes a row that
-	// has become 0. fold merges the rows of a counter. by reads the numbers under a key without its last column.
-	insert, more, into, drop, fold, by string
+	// has become 0. fold merges the rows of a counter. readPrefix reads the numbers under a key without its last column.
+	insert, more, into, drop, fold, readPrefix string
 }
 
 // Sum is a number to add to the counter with the given key.
@@ -38,8 +38,8 @@ func NewSums(t Table) *Sums {
 	marks := "(" + strings.Repeat("?, ", t.Key) + "?)"
 	last := keys[len(keys)-1]
 	return &Sums{Table: t,
-		by: "SELECT " + last + ", CAST(sum(" + n + ") AS BIGINT) FROM " + t.Name + " WHERE " + strings.Join(keys[:len(keys)-1], " = ? AND ") +
-			" = ? GROUP BY " + last,
+		readPrefix: "SELECT " + last + ", CAST(sum(" + n + ") AS BIGINT) FROM " + t.Name + " WHERE " +
+			strings.Join(keys[:len(keys)-1], " = ? AND ") + " = ? GROUP BY " + last,
 		insert: "INSERT INTO " + t.Name + " (" + names + ") VALUES " + marks,
 		more:   ", " + marks,
 		into:   " ON CONFLICT (" + key + ") DO UPDATE SET " + n + " = " + t.Name + "." + n + " + excluded." + n,
@@ -85,7 +85,7 @@ func (s *Sums) CountBy(tx *Tx, key ...any) (map[string]int64, error) {
 			numbers[kind] = n
 		}
 		return err
-	}, s.by, key...)
+	}, s.readPrefix, key...)
 	return numbers, err
 }
 

@@ -77,7 +77,7 @@ func (tx *Tx) writeTotals() error {
 // type (empty). ok is false for every other query.
 func (q Query) total() (k totalKey, ok bool) {
 	k.parent = everywhere
-	for _, e := range conjuncts(nil, q.Where) {
+	for _, e := range listConjuncts(nil, q.Where) {
 		switch x := e.(type) {
 		case inCollections:
 			if len(x) != 1 || k.collection != "" && k.collection != x[0] {

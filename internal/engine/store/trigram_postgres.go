@@ -81,8 +81,8 @@ type estimates struct {
 
 // rowEstimate is a cached estimate with its time.
 type rowEstimate struct {
-	rows int64
-	at   time.Time
+	rows   int64
+	readAt time.Time
 }
 
 // Limits of the cached estimates: their age and their number.
@@ -95,7 +95,7 @@ func (e *estimates) get(word string, now time.Time) (rows int64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found, ok := e.known[word]
-	return found.rows, ok && now.Sub(found.at) < estimateTime
+	return found.rows, ok && now.Sub(found.readAt) < estimateTime
 }
 
 func (e *estimates) put(word string, found rowEstimate) {

@@ -55,7 +55,7 @@ func (g Governed) Expr() Expr {
 	if len(g.Around.Collections) > 0 {
 		return g.fromAbove()
 	}
-	e := &governed{otherwise: truth(g.Otherwise), own: map[truth]IDs{}, whole: map[truth]IDs{}}
+	e := &governed{defaultValue: truth(g.Otherwise), own: map[truth]IDs{}, whole: map[truth]IDs{}}
 	roots := slices.Sorted(maps.Keys(g.Own))
 	deep := map[int64]bool{} // configurations that contain resources with rules
 	for _, id := range roots {
@@ -83,7 +83,7 @@ func (g Governed) Expr() Expr {
 
 // fromAbove is Expr for rules that are evaluated from above.
 func (g Governed) fromAbove() Expr {
-	e := &governedBelow{own: map[truth]IDs{}, below: map[truth]IDs{}, around: g.Around, otherwise: g.Otherwise}
+	e := &governedBelow{own: map[truth]IDs{}, below: map[truth]IDs{}, surroundings: g.Around, defaultValue: g.Otherwise}
 	var deviating, all IDs
 	for _, id := range slices.Sorted(maps.Keys(g.Own)) {
 		all = append(all, id)
@@ -109,14 +109,14 @@ type governedBelow struct {
 	// own are the ids of rows with rules, by value. below are the ids of parents with rules, by the value for their children, as far as
 	// the walk does not include these parents.
 	own, below map[truth]IDs
-	// all are the ids of all resources with rules, as a list. deviating are those whose value of Below differs from otherwise.
-	all       string
-	deviating IDs
-	around    Surroundings
-	otherwise bool
+	// all are the ids of all resources with rules, as a list. deviating are those whose value of Below differs from defaultValue.
+	all          string
+	deviating    IDs
+	surroundings Surroundings
+	defaultValue bool
 	// key identifies all and deviating, which determine resolved.
 	key string
-	// resolved are the resources whose content has another value than otherwise, if they are known (Tx.resolveBelow).
+	// resolved are the resources whose content has another value than defaultValue, if they are known (Tx.resolveBelow).
 	resolved *IDs
 }
 
@@ -124,11 +124,11 @@ type governedBelow struct {
 // walks to them.
 const maxBelow = 2_000
 
-// belowResult is the result of the walk: the resources whose content has another value than otherwise. many is true if there are more
-// than maxBelow.
+// belowResult is the result of the walk: the resources whose content has another value than defaultValue. exceedsMax is true if there are
+// more than maxBelow.
 type belowResult struct {
-	ids  IDs
-	many bool
+	ids        IDs
+	exceedsMax bool
 }
 
 // resolveBelow returns the condition with its walk evaluated. The result is cached until a resource of the walked collections changes.
@@ -136,7 +136,7 @@ func (tx *Tx) resolveBelow(e *governedBelow) (Expr, error) {
 	if len(e.deviating) == 0 || tx.writing || tx.latest {
 		return e, nil
 	}
-	cache := tx.store.belowCache(e.around)
+	cache := tx.store.belowCache(e.surroundings)
 	known, ok := cache.Get(tx, e.key)
 	if !ok {
 		b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
@@ -147,11 +147,11 @@ func (tx *Tx) resolveBelow(e *governedBelow) (Expr, error) {
 			return nil, err
 		}
 		if known = (belowResult{ids: ids}); len(ids) > maxBelow {
-			known = belowResult{many: true}
+			known = belowResult{exceedsMax: true}
 		}
 		cache.Put(tx, e.key, known)
 	}
-	if known.many {
+	if known.exceedsMax {
 		return e, nil
 	}
 	with := *e
@@ -185,7 +185,7 @@ func (s *Store) belowCache(around Surroundings) *Cache[string, belowResult] {
 // for each active user, and one more for each override of a type.
 const maxCachedConditions = 2_000
 
-// walk writes the query for the resources whose content has another value than otherwise.
+// walk writes the query for the resources whose content has another value than defaultValue.
 func (e *governedBelow) walk(b *builder) {
 	b.rows++
 	n := strconv.Itoa(b.rows)
@@ -193,7 +193,7 @@ func (e *governedBelow) walk(b *builder) {
 	b.WriteString("WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
 	e.deviating.sql(b, at)
 	b.WriteString(" UNION ALL SELECT " + at + ".id FROM " + down + " JOIN resource " + at + " ON " + at + ".parent = " + down + ".id WHERE ")
-	InCollection(e.around.Collections...).sql(b, at)
+	InCollection(e.surroundings.Collections...).sql(b, at)
 	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down)
 }
 
@@ -206,7 +206,7 @@ func (e *governedBelow) sql(b *builder, row string) {
 		b.WriteString(" ELSE ")
 	}
 	if len(e.deviating) == 0 {
-		b.WriteString(truth(e.otherwise).String())
+		b.WriteString(truth(e.defaultValue).String())
 	} else {
 		e.writeParentCondition(b, row)
 	}
@@ -218,12 +218,12 @@ func (e *governedBelow) sql(b *builder, row string) {
 // writeParentCondition writes the condition on the resources that contain a row.
 func (e *governedBelow) writeParentCondition(b *builder, row string) {
 	parent := row + ".parent"
-	if e.around.Leaves { // there are many of these, so they are looked up one by one
+	if e.surroundings.Leaves { // there are many of these, so they are looked up one by one
 		b.rows++
 		leaf := "p" + strconv.Itoa(b.rows)
 		parent = "(SELECT " + leaf + ".parent FROM resource " + leaf + " WHERE " + leaf + ".id = " + row + ".parent)"
 	}
-	if e.otherwise {
+	if e.defaultValue {
 		b.WriteString("NOT ")
 	}
 	if e.resolved != nil {
@@ -240,14 +240,14 @@ type truth bool
 
 // governed is the condition of Governed, evaluated from each row upwards.
 type governed struct {
-	// own are the ids of rows with rules, by value. whole are configurations in which all resources without a rule have one value, by value.
-	// In the configurations of deep, the value depends on the position. The id 0 stands for resources outside of configurations.
+	// own are the ids of rows with rules, by value. whole are configurations in which all resources without a rule have one value, by
+	// value. In the configurations of deep, the value depends on the position. The id 0 stands for resources outside of configurations.
 	own, whole map[truth]IDs
 	deep       IDs
 	// walked are the ids of all resources with rules, as a list. holding are those whose value of Below is true.
-	walked    string
-	holding   IDs
-	otherwise truth
+	walked       string
+	holding      IDs
+	defaultValue truth
 }
 
 func (t truth) String() string {
@@ -273,18 +273,18 @@ func (e *governed) sql(b *builder, row string) {
 	b.whenIn(row+".id", e.own)
 	b.whenIn(row+".configuration", e.whole)
 	if len(e.deep) == 0 {
-		b.WriteString(" ELSE " + e.otherwise.String() + " END")
+		b.WriteString(" ELSE " + e.defaultValue.String() + " END")
 		return
 	}
 	b.rows++
 	n := strconv.Itoa(b.rows)
 	up, at := "up"+n, "u"+n
-	b.WriteString(" WHEN " + row + ".configuration NOT IN (" + idList(e.deep) + ") THEN " + e.otherwise.String() +
+	b.WriteString(" WHEN " + row + ".configuration NOT IN (" + idList(e.deep) + ") THEN " + e.defaultValue.String() +
 		" ELSE coalesce((WITH RECURSIVE " + up + " (id, parent) AS (SELECT " + at + ".id, " + at + ".parent FROM resource " + at +
 		" WHERE " + at + ".id = " + row + ".parent UNION ALL SELECT " + at + ".id, " + at + ".parent FROM " + up + " JOIN resource " + at +
 		" ON " + at + ".id = " + up + ".parent WHERE " + up + ".id NOT IN (" + e.walked + ")) SELECT ")
 	e.holding.sql(b, up)
-	b.WriteString(" FROM " + up + " WHERE " + up + ".id IN (" + e.walked + ")), " + e.otherwise.String() + ") END")
+	b.WriteString(" FROM " + up + " WHERE " + up + ".id IN (" + e.walked + ")), " + e.defaultValue.String() + ") END")
 }
 
 // EqualConditions reports whether two conditions are the same one: Nothing, or the same result of Governed.Expr.

@@ -144,7 +144,7 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 			return nil, unavailable("connecting: %w", err)
 		}
 	}
-	plain = &boundedConn{Conn: plain, left: maxDirectoryBytes}
+	plain = &boundedConn{Conn: plain, remaining: maxDirectoryBytes}
 	if l.TLS {
 		secure := tls.Client(plain, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -168,19 +168,19 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 // maxDirectoryBytes limits the bytes that a directory sends over one connection. A user with its groups has a few hundred KiB.
 const maxDirectoryBytes = 8 << 20
 
-// boundedConn is a connection that fails after left bytes have been received.
+// boundedConn is a connection that fails after remaining bytes have been received.
 type boundedConn struct {
 	net.Conn
-	left int
+	remaining int
 }
 
 // Read reads from the connection and fails after the last allowed byte.
 func (c *boundedConn) Read(b []byte) (int, error) {
-	if c.left <= 0 {
+	if c.remaining <= 0 {
 		return 0, fmt.Errorf("the directory sends more than %d bytes", maxDirectoryBytes)
 	}
-	n, err := c.Conn.Read(b[:min(len(b), c.left)])
-	c.left -= n
+	n, err := c.Conn.Read(b[:min(len(b), c.remaining)])
+	c.remaining -= n
 	return n, err
 }
 
@@ -221,7 +221,7 @@ func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry,
 	if len(found) != 1 {
 		return nil, l, ErrWrong
 	}
-	return found[0].Entry, found[0].at, nil
+	return found[0].Entry, found[0].server, nil
 }
 
 // asFound returns entries as entries of this directory.
@@ -235,7 +235,7 @@ func (l LDAP) asFound(entries []*ldap.Entry) (all []foundEntry) {
 // foundEntry is an entry and the directory that returned it.
 type foundEntry struct {
 	*ldap.Entry
-	at LDAP
+	server LDAP
 }
 
 // maxReferrals is the maximum number of referrals that one search follows.

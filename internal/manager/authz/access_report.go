@@ -17,7 +17,7 @@ func registerAccessReport(r *resource.Registry) {
 			" VIEW_OTHERS_ACCESS_RIGHTS.",
 		Answer: UserAccess{},
 		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
-			return PolicyOf(a.Store).access(tx, a, caller, of.ID)
+			return PolicyOf(a.Store).describeAccess(tx, a, caller, of.ID)
 		}})
 }
 
@@ -86,8 +86,8 @@ const (
 	seesNone = "NONE"
 )
 
-// access returns the effective access of a user.
-func (s *Policy) access(tx *store.Tx, a *resource.API, caller resource.Caller, user int64) (*UserAccess, error) {
+// describeAccess returns the effective access of a user.
+func (s *Policy) describeAccess(tx *store.Tx, a *resource.API, caller resource.Caller, user int64) (*UserAccess, error) {
 	if user != caller.User {
 		if err := requirePrivilege(caller, "VIEW_OTHERS_ACCESS_RIGHTS"); err != nil {
 			return nil, err

@@ -101,8 +101,8 @@ func (s *Policy) fourEyesTypes(tx *store.Tx, configuration int64) ([]string, err
 	return body.FourEyesTypes, nil
 }
 
-// standing implements resource.API.Standing.
-func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (st resource.Standing,
+// findStanding implements resource.API.Standing.
+func (s *Policy) findStanding(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (st resource.Standing,
 	err error) {
 	if caller.Administrator {
 		return resource.Standing{Level: Full.String(), Workflow: approves}, nil
@@ -121,7 +121,7 @@ func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resour
 	}
 	if !below {
 		typeName = "" // the resource has its own right
-		if d.at != at.ID {
+		if d.resource != at.ID {
 			typeName = at.Type
 		}
 	}

@@ -65,8 +65,8 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 	if e = d.place.effective(caller.User, d.level); d.place == nil {
 		return e, nil
 	}
-	if d.at != 0 && d.place.own >= View { // do not reveal a hidden resource
-		e.DecidedBy.Resource = &d.at
+	if d.resource != 0 && d.place.own >= View { // do not reveal a hidden resource
+		e.DecidedBy.Resource = &d.resource
 	}
 	return e, nil
 }

@@ -22,7 +22,7 @@ func Govern(a *resource.API) {
 		return PolicyOf(a.Store).effective(tx, caller, row, user)
 	}
 	a.Standing = func(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (resource.Standing, error) {
-		return PolicyOf(a.Store).standing(tx, caller, at, below, typeName)
+		return PolicyOf(a.Store).findStanding(tx, caller, at, below, typeName)
 	}
 	a.MayDeploy = func(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
 		return PolicyOf(a.Store).mayDeploy(tx, user, typeName, at)

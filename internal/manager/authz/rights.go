@@ -35,10 +35,10 @@ type Rights struct {
 	// special maps each type in an override to its representative: a type that is visible below exactly the same places. "" represents all
 	// types without an override.
 	special map[string]string
-	// hiding are the places that hide the resource or a type below it. everything is true if there are none and the default rights hide
+	// hiding are the places that hide the resource or a type below it. isUnlimited is true if there are none and the default rights hide
 	// nothing.
-	hiding     []int64
-	everything bool
+	hiding      []int64
+	isUnlimited bool
 	// events and logs are true if the user sees all events, and the manager's logs.
 	events, logs bool
 	// seen caches conditions by representative type and surroundings, as seenEntry.
@@ -143,10 +143,10 @@ func (r *Rights) combine() {
 			r.special[name] = ""
 		}
 	}
-	r.everything = r.places[0] != nil
+	r.isUnlimited = r.places[0] != nil
 	for _, id := range slices.Sorted(maps.Keys(r.places)) {
 		if p := r.places[id]; p.lowest < View {
-			r.everything = false
+			r.isUnlimited = false
 			if id != 0 {
 				r.hiding = append(r.hiding, id)
 			}
@@ -176,7 +176,7 @@ func (r *Rights) visibility(typeName string) string {
 }
 
 // SeesEverything reports whether the user sees all existing and future resources.
-func (r *Rights) SeesEverything() bool { return r.everything }
+func (r *Rights) SeesEverything() bool { return r.isUnlimited }
 
 // seesAnything reports whether the user sees any resource.
 func (r *Rights) seesAnything() bool {
@@ -350,9 +350,9 @@ func (r *Rights) seenCondition(typeName string, around store.Surroundings) store
 // decision is the level for a resource and the place that it comes from.
 type decision struct {
 	level Level
-	// at is the resource whose rights decide; 0 for the default rights, or if there are none.
-	at    int64
-	place *place
+	// resource is the resource whose rights decide; 0 for the default rights, or if there are none.
+	resource int64
+	place    *place
 }
 
 // decisionFor returns the decision for a resource of a type, given its id and its parent's.
@@ -379,12 +379,12 @@ func (d decision) reason() string {
 	switch {
 	case d.place == nil:
 		return "no access right gives more"
-	case d.at == 0:
+	case d.resource == 0:
 		return "access right " + joinIDs(d.place.ids()) + " gives " + d.level.String() + " by default"
 	}
 	where := ""
 	if d.place.own >= View { // do not reveal a hidden resource
-		where = " on resource " + joinIDs([]int64{d.at})
+		where = " on resource " + joinIDs([]int64{d.resource})
 	}
 	return "access right " + joinIDs(d.place.ids()) + where + " gives " + d.level.String()
 }

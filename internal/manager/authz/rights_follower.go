@@ -293,7 +293,7 @@ func (f *rightsFollower) requireLevel(r *store.Resource, parent int64, level Lev
 // checkApproval rejects an unapproved change that needs an approval.
 func (f *rightsFollower) checkApproval(r *store.Resource, d decision, level Level) error {
 	typeName := r.Type
-	if d.at == r.ID && d.at != 0 && f.rights.places[r.ID] == d.place {
+	if d.resource == r.ID && d.resource != 0 && f.rights.places[r.ID] == d.place {
 		typeName = ""
 	}
 	if f.service.workflowOf(r) == "" || !d.place.requiresApproval(typeName, level) {

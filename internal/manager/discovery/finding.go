@@ -124,9 +124,9 @@ func (x *ReconciliationFinding) apply(c *resource.Change) error {
 	case x.Kind == kindNotSeen:
 		return n.Following().Delete(row)
 	case x.Kind == kindHardware:
-		asked.ID, asked.Members = row.ID, map[string]json.RawMessage{"macAddress": inlined("address", x.SeenMACAddress)}
+		asked.ID, asked.Members = row.ID, map[string]json.RawMessage{"macAddress": wrapJSON("address", x.SeenMACAddress)}
 	case x.Kind == kindName:
-		asked.ID, asked.Members = row.ID, map[string]json.RawMessage{"resourceRecords": listed(inlined("absoluteName", x.SeenHostName))}
+		asked.ID, asked.Members = row.ID, map[string]json.RawMessage{"resourceRecords": listed(wrapJSON("absoluteName", x.SeenHostName))}
 	default:
 		return fmt.Errorf("apply finding %d: kind %q is unknown", x.ID, x.Kind)
 	}
@@ -140,9 +140,9 @@ func (x *ReconciliationFinding) newAddress(a netip.Addr) map[string]json.RawMess
 	if a.Is6() {
 		kind = "IPv6Address"
 	}
-	members := map[string]json.RawMessage{"type": quoted(kind), "address": quoted(x.Address), "state": quoted(stateStatic)}
+	members := map[string]json.RawMessage{"type": quoteJSON(kind), "address": quoteJSON(x.Address), "state": quoteJSON(stateStatic)}
 	if x.SeenMACAddress != "" {
-		members["macAddress"] = inlined("address", x.SeenMACAddress)
+		members["macAddress"] = wrapJSON("address", x.SeenMACAddress)
 	}
 	return members
 }
@@ -277,12 +277,12 @@ func (s *settlement) isResolved(x *ReconciliationFinding) bool {
 	return isSeen || !s.assigned[a]
 }
 
-// quoted returns a JSON text.
-func quoted(text string) json.RawMessage { return schema.AppendString(nil, text) }
+// quoteJSON returns a JSON text.
+func quoteJSON(text string) json.RawMessage { return schema.AppendString(nil, text) }
 
-// inlined returns a JSON object with one text.
-func inlined(name, text string) json.RawMessage {
-	return json.RawMessage("{" + strconv.Quote(name) + ":" + string(quoted(text)) + "}")
+// wrapJSON returns a JSON object with one text.
+func wrapJSON(name, text string) json.RawMessage {
+	return json.RawMessage("{" + strconv.Quote(name) + ":" + string(quoteJSON(text)) + "}")
 }
 
 // listed returns a JSON list with one value.

@@ -24,7 +24,7 @@ func TestFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := follower{bounds: bounds, known: map[netip.Addr]bool{}, left: 3}
+	f := follower{bounds: bounds, known: map[netip.Addr]bool{}, remaining: 3}
 	first := []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2")}
 	second := f.next(first, []*foundDevice{device("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1"),
 		device("10.0.0.2", "10.0.0.1", "10.0.0.3", "2001:db8::4")})
@@ -38,7 +38,7 @@ func TestFollower(t *testing.T) {
 	if more := f.next(third, []*foundDevice{device("10.0.0.5", "10.0.0.3")}); len(more) != 0 {
 		t.Errorf("known devices are read again: %v", more)
 	}
-	none := follower{bounds: []space.Range{}, known: map[netip.Addr]bool{}, left: 100}
+	none := follower{bounds: []space.Range{}, known: map[netip.Addr]bool{}, remaining: 100}
 	if off := none.next(first, []*foundDevice{device("10.0.0.1", "10.0.0.3")}); len(off) != 0 {
 		t.Errorf("without boundaries %v is read", off)
 	}

@@ -109,16 +109,16 @@ func newObservationExtension() *store.Extension {
 // observationFollower moves observations to the networks that contain them when networks are created, changed or deleted.
 type observationFollower struct {
 	tx *store.Tx
-	// spans are the spans of changed networks, before and after the change. gone are deleted configurations.
-	spans []store.Resource
-	gone  []int64
+	// spans are the spans of changed networks, before and after the change. deleted are deleted configurations.
+	spans   []store.Resource
+	deleted []int64
 }
 
 // Changed records changed networks and deleted configurations.
 func (f *observationFollower) Changed(before, after *store.Resource) error {
 	switch one := cmp.Or(before, after); {
 	case one.Collection == "configurations" && after == nil:
-		f.gone = append(f.gone, one.ID)
+		f.deleted = append(f.deleted, one.ID)
 	case one.Collection != "networks":
 	case before == nil || after == nil || !bytes.Equal(before.Low, after.Low) || !bytes.Equal(before.High, after.High):
 		for _, r := range []*store.Resource{before, after} {
@@ -161,7 +161,7 @@ func (f *observationFollower) BeforeCommit() error {
 			}
 		}
 	}
-	for _, id := range f.gone {
+	for _, id := range f.deleted {
 		if err := f.tx.Write("DELETE FROM observation WHERE configuration = ?", id); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func writeObservation(tx *store.Tx, api *resource.API, configuration, policy int
 		x.FirstSeenDateTime = x.LastSeenDateTime
 	}
 	if there {
-		if err := x.keep(text); err != nil {
+		if err := x.addFormer(text); err != nil {
 			return fmt.Errorf("observation %d: %w", id, err)
 		}
 	}
@@ -222,8 +222,8 @@ func writeObservation(tx *store.Tx, api *resource.API, configuration, policy int
 		parent, configuration, low, low, refs, body)
 }
 
-// keep adds the values of the former observation that this one lacks.
-func (x *Observation) keep(text string) error {
+// addFormer adds the values of the former observation that this one lacks.
+func (x *Observation) addFormer(text string) error {
 	var old struct {
 		MACAddress, HostName, Router, RouterPort, Switch, SwitchPort string
 		VLAN                                                         *int64

@@ -104,7 +104,7 @@ func (s *Sweeper) readDevices(ctx context.Context, w *sweep) error {
 		}
 		round = append(round, a.Unmap())
 	}
-	f := follower{known: map[netip.Addr]bool{}, left: int(w.common.NeighborLimit)}
+	f := follower{known: map[netip.Addr]bool{}, remaining: int(w.common.NeighborLimit)}
 	var err error
 	if f.bounds, err = parseRanges(w.common.NeighborBoundaries); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (w *sweep) readRound(ctx context.Context, round []netip.Addr, isListed bool
 			case err != nil && isListed:
 				w.fail(fmt.Sprintf("%s: %v", a, err))
 			case err != nil:
-				w.note(fmt.Sprintf("%s, a neighbouring device: %v", a, err))
+				w.addMessage(fmt.Sprintf("%s, a neighbouring device: %v", a, err))
 			default:
 				for _, p := range d.Problems {
 					w.fail(fmt.Sprintf("%s: %s", a, p))
@@ -173,9 +173,9 @@ func (w *sweep) hasDevice(d *foundDevice) bool {
 
 // follower selects the neighbouring devices to read: those in the boundaries, each once, up to a limit.
 type follower struct {
-	bounds []space.Range
-	known  map[netip.Addr]bool
-	left   int
+	bounds    []space.Range
+	known     map[netip.Addr]bool
+	remaining int
 	// isLimited reports that neighbours were left out because of the limit.
 	isLimited bool
 }
@@ -190,11 +190,11 @@ func (f *follower) next(round []netip.Addr, found []*foundDevice) (neighbours []
 			if f.known[a] || !contains(f.bounds, a) {
 				continue
 			}
-			if f.left == 0 {
+			if f.remaining == 0 {
 				f.isLimited = true
 				continue
 			}
-			f.left--
+			f.remaining--
 			f.known[a] = true
 			neighbours = append(neighbours, a)
 		}
@@ -205,11 +205,11 @@ func (f *follower) next(round []netip.Addr, found []*foundDevice) (neighbours []
 // fail records a problem of the scan. The run is partial: addresses that it did not see may exist.
 func (w *sweep) fail(message string) {
 	w.isPartial = true
-	w.note(message)
+	w.addMessage(message)
 }
 
-// note adds a message, up to maxMessages.
-func (w *sweep) note(message string) {
+// addMessage adds a message, up to maxMessages.
+func (w *sweep) addMessage(message string) {
 	if len(w.messages) < maxMessages {
 		w.messages = append(w.messages, message)
 	}
@@ -234,7 +234,7 @@ func (w *sweep) addNeighbours() {
 			if !w.covers(n.Address) {
 				continue
 			}
-			x := w.see(n.Address, seenByNeighbour)
+			x := w.recordMethod(n.Address, seenByNeighbour)
 			if x.MACAddress != "" && x.MACAddress != n.MAC {
 				w.messages = append(w.messages, fmt.Sprintf("%s has %s on %s and %s on %s", n.Address, x.MACAddress, x.Router, n.MAC, d.name()))
 				continue

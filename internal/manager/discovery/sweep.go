@@ -171,8 +171,8 @@ func contains(ranges []space.Range, a netip.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r space.Range) bool { return r.Has(a) })
 }
 
-// see returns the observation of an address, to which a method is added.
-func (w *sweep) see(a netip.Addr, method string) *Observation {
+// recordMethod returns the observation of an address, to which a method is added.
+func (w *sweep) recordMethod(a netip.Addr, method string) *Observation {
 	x := w.seen[a]
 	if x == nil {
 		x = &Observation{Address: a}
@@ -408,7 +408,7 @@ func (s *Sweeper) probe(ctx context.Context, w *sweep) error {
 				if yes {
 					mu.Lock()
 					defer mu.Unlock()
-					w.see(a, seenByPing)
+					w.recordMethod(a, seenByPing)
 				}
 			})
 		}

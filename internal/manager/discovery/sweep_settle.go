@@ -166,7 +166,7 @@ func (s *settlement) compareSeen(n *store.Resource, a netip.Addr, row *store.Res
 	since, old := s.beginOf(a, findingMismatch)
 	if otherMAC && s.v4 != nil && s.isDue(s.v4.MismatchAcceptanceAge, old) {
 		s.overwritten = append(s.overwritten, a)
-		if _, err := s.c.Following().Patch(row, map[string]json.RawMessage{"macAddress": inlined("address", x.MACAddress)}); err != nil {
+		if _, err := s.c.Following().Patch(row, map[string]json.RawMessage{"macAddress": wrapJSON("address", x.MACAddress)}); err != nil {
 			return err
 		}
 		otherMAC = false

@@ -43,7 +43,7 @@ func (c checks) enabled() bool { return c.Settings || c.Zones }
 
 // findings are the problems of zones as sentences, up to maxFindings.
 type findings struct {
-	warnings, faults []string
+	warnings, errors []string
 	more             int
 }
 
@@ -54,10 +54,10 @@ func (f *findings) add(level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case level == "IGNORE" || level == "":
-	case len(f.warnings)+len(f.faults) >= maxFindings && (level != "FAIL" || len(f.faults) > 0):
+	case len(f.warnings)+len(f.errors) >= maxFindings && (level != "FAIL" || len(f.errors) > 0):
 		f.more++
 	case level == "FAIL":
-		f.faults = append(f.faults, text)
+		f.errors = append(f.errors, text)
 	default:
 		f.warnings = append(f.warnings, text)
 	}
@@ -184,13 +184,13 @@ func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[stri
 		f.add("WARN", "the NS record of %s points to %s, which is below it and has no address here (glue)", name, target)
 		return
 	}
-	if !delegated(kinds, apex, target) {
+	if !isDelegated(kinds, apex, target) {
 		f.add("WARN", "the %s record of %s points to %s, which has no address", what, name, target)
 	}
 }
 
-// delegated reports whether a name is below a delegation of the zone, or is covered by a wildcard.
-func delegated(kinds map[string]map[uint16]bool, apex, name string) bool {
+// isDelegated reports whether a name is below a delegation of the zone, or is covered by a wildcard.
+func isDelegated(kinds map[string]map[uint16]bool, apex, name string) bool {
 	for name = wire.CanonicalName(name); name != apex && wire.IsSubDomain(apex, name); {
 		packed := make([]byte, 256)
 		n, err := wire.PackDomainName(name, packed, 0, nil, false)
@@ -227,10 +227,10 @@ func hostLabels(name string) bool {
 
 // err returns the faults as one error; nil where there are none.
 func (f *findings) err() error {
-	if len(f.faults) == 0 {
+	if len(f.errors) == 0 {
 		return nil
 	}
-	text := strings.Join(f.faults, "; ")
+	text := strings.Join(f.errors, "; ")
 	if f.more > 0 {
 		text += fmt.Sprintf("; and %d more", f.more)
 	}

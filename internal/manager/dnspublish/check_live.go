@@ -9,9 +9,9 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// failing returns the checks that prevent the deployment of a record, without those that only warn. some reports whether there are any.
-// These checks examine the target of a record only for an alias.
-func (c checks) failing() (only checks, some bool) {
+// selectFailing returns the checks that prevent the deployment of a record, without those that only warn. some reports whether there are
+// any. These checks examine the target of a record only for an alias.
+func (c checks) selectFailing() (only checks, some bool) {
 	only = checks{Zones: c.Zones, Integrity: "NONE"}
 	if !c.Zones {
 		return only, false
@@ -45,7 +45,7 @@ func (p *plan) checksFor(z *plannedZone) (all []checks, err error) {
 			}
 			p.checks[server] = of
 		}
-		if only, some := of.failing(); some {
+		if only, some := of.selectFailing(); some {
 			all = append(all, only)
 		}
 	}
@@ -62,28 +62,28 @@ type rrset struct {
 func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key()), e.Record().Type()} }
 
 // withheld is a record that is not deployed: its name, and the reason as a sentence.
-type withheld struct{ name, why string }
+type withheld struct{ name, reason string }
 
 // joinReasons returns the reasons as one error, up to the number of findings that are listed; nil where there are none.
 func joinReasons(all []withheld) error {
 	var f findings
 	for _, one := range all {
-		f.add("FAIL", "%s", one.why)
+		f.add("FAIL", "%s", one.reason)
 	}
 	return f.err()
 }
 
-// withhold removes the records from a publication that the checks of the servers reject. For the name and type of such a record the
+// withholdRecords removes the records from a publication that the checks of the servers reject. For the name and type of such a record the
 // deployed records stay; if an alias is added or removed at the name, those of the whole name stay. The result left is nil if nothing
 // remains to be published. The result out lists the rejected records. Only new records are checked. They are checked again after each
 // removal, because the records that stay may conflict with them.
-func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out []withheld, err error) {
+func (p *plan) withholdRecords(z *plannedZone, c *publication) (left *publication, out []withheld, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {
 		return c, nil, err
 	}
 	for left = c; left != nil; {
-		bad, found, err := left.failing(p, z, all)
+		bad, found, err := left.findFailing(p, z, all)
 		if err != nil || len(bad) == 0 {
 			return left, out, err
 		}
@@ -95,8 +95,8 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out 
 	return left, out, nil
 }
 
-// failing returns the RRsets with new records that the checks reject, and the reasons.
-func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rrset]bool, found []withheld, err error) {
+// findFailing returns the RRsets with new records that the checks reject, and the reasons.
+func (c *publication) findFailing(p *plan, z *plannedZone, all []checks) (bad map[rrset]bool, found []withheld, err error) {
 	kinds, err := c.kinds(p)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +110,7 @@ func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rr
 		for _, only := range all {
 			var f findings
 			only.checkRecord(&f, z.fqdn(), rr, kinds)
-			for _, why := range f.faults {
+			for _, why := range f.errors {
 				bad[rrsetOf(e)] = true
 				one := withheld{naming.Key(rr.Header().Name), why}
 				if !slices.Contains(found, one) {

@@ -65,7 +65,7 @@ func TestChecks(t *testing.T) {
 			if err := checked.checkZone(&f, "example.", entries); err != nil {
 				t.Fatal(err)
 			}
-			found := map[string][]string{"WARN": f.warnings, "FAIL": f.faults}
+			found := map[string][]string{"WARN": f.warnings, "FAIL": f.errors}
 			for at, texts := range found {
 				if at != want && len(texts) > 0 || at == want && (len(texts) != 1 || !strings.Contains(texts[0], c.want)) {
 					t.Errorf("%s, %s: %v, expected one of %s with %q", c.what, level, found, want, c.want)

@@ -35,7 +35,7 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 		if err := o.storeRecordChanges(tx, d.api, id); err != nil {
 			return err
 		}
-		for _, server := range o.awaited(changed) {
+		for _, server := range o.listAwaited(changed) {
 			_, err := tx.Exec("INSERT INTO deployment_wait (deployment, server, number, until, state, message) SELECT ?, server, number, ?, ?, ? "+
 				"FROM dns_server WHERE server = ?", id, tx.Now().Add(waitTime).UnixMilli(), state, message, server)
 			if err != nil {
@@ -114,11 +114,11 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if also {
 		changed = append(changed, o.server)
 	}
-	return changed, deleteUnserved(tx, o.serving.gone...)
+	return changed, deleteUnserved(tx, o.serving.unserved...)
 }
 
-// awaited returns the servers whose service points the deployment waits for.
-func (o *outcome) awaited(changed []int64) []int64 {
+// listAwaited returns the servers whose service points the deployment waits for.
+func (o *outcome) listAwaited(changed []int64) []int64 {
 	if o.server != 0 {
 		return []int64{o.server}
 	}

@@ -69,11 +69,11 @@ type copiedZone struct {
 	policy *dns.ResponsePolicyZone
 	// follows is the followed zone of a view; nil where the zone is copied unchanged.
 	follows *followedZone
-	// next is the time of the next check. wrong is the last error, which has an event already.
-	next  time.Time
-	wrong string
-	// busy reports that a check is running, again that another one is requested after it.
-	busy, again bool
+	// next is the time of the next check. lastError is the last error, which has an event already.
+	next      time.Time
+	lastError string
+	// busy reports that a check is running, isRequested that another one is requested after it.
+	busy, isRequested bool
 	// ctx is cancelled by cancel when the zone is no longer copied.
 	ctx    context.Context //nolint:containedctx // it lives as long as the zone
 	cancel context.CancelFunc
@@ -191,7 +191,7 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 		if z.ctx == nil {
 			z.ctx, z.cancel = context.WithCancel(ctx) //nolint:gosec // plan cancels it
 		}
-		z.busy, z.again = true, false
+		z.busy, z.isRequested = true, false
 		asked[z.firstSource()]++
 		due = append(due, z)
 	}
@@ -384,7 +384,7 @@ func (c *Copier) readNotifies(ctx context.Context) error {
 	c.mu.Lock()
 	for _, id := range all {
 		if z := c.zones[id]; z != nil {
-			z.next, z.again = time.Time{}, true
+			z.next, z.isRequested = time.Time{}, true
 		}
 	}
 	c.mu.Unlock()

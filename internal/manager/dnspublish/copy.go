@@ -46,14 +46,14 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	}
 	c.mu.Lock()
 	z.busy = false
-	if z.next = time.Now().Add(wait); z.again {
+	if z.next = time.Now().Add(wait); z.isRequested {
 		z.next = time.Time{}
 	}
-	before := z.wrong
-	if z.wrong = ""; err != nil {
-		z.wrong = err.Error()
+	before := z.lastError
+	if z.lastError = ""; err != nil {
+		z.lastError = err.Error()
 	}
-	isReported := z.wrong == before
+	isReported := z.lastError == before
 	c.mu.Unlock()
 	if ctx.Err() != nil || err == nil && (z.follows == nil || isReported) {
 		return
@@ -122,12 +122,12 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	return before.soa, "failed", err
 }
 
-// copiedNow is the deployed state of a copied zone: soa is nil and there is false if nothing is deployed.
+// copiedNow is the deployed state of a copied zone: soa is nil and isDeployed is false if nothing is deployed.
 type copiedNow struct {
 	deployedZone
-	there     bool
-	refreshed int64
-	soa       *wire.SOA
+	isDeployed bool
+	refreshed  int64
+	soa        *wire.SOA
 }
 
 func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, err error) {
@@ -137,7 +137,7 @@ func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, er
 	}
 	err = c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		now = copiedNow{}
-		if now.deployedZone, now.there, err = readDeployed(tx, z.id); err != nil || !now.there {
+		if now.deployedZone, now.isDeployed, err = readDeployed(tx, z.id); err != nil || !now.isDeployed {
 			return err
 		}
 		if now.refreshed, _, err = readCopy(tx, z.id); err != nil {

@@ -361,7 +361,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		return false, err
 	}
 	contents := map[string]string{}
-	s.gone = nil
+	s.unserved = nil
 	deployed, err := readAllDeployed(tx, s.configuration)
 	if err != nil {
 		return false, err
@@ -369,7 +369,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	for _, z := range s.zones {
 		d := deployed[z.id]
 		if d.records == 0 {
-			return false, fmt.Errorf("zone %s is to be served but was never deployed", z.id)
+			return false, fmt.Errorf("zone %s is in the content of the server but has never been deployed", z.id)
 		}
 		if contents[z.id] = d.hash; !served[z.id] {
 			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {
@@ -385,7 +385,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
 			return false, err
 		}
-		s.gone = append(s.gone, id)
+		s.unserved = append(s.unserved, id)
 		if err := tx.Write("INSERT INTO dns_gone (server, zone, number) VALUES (?, ?, ?)", server, id, number); err != nil {
 			return false, err
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 func (d due) compare(o due) int {
-	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.what, o.what))
+	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.name, o.name))
 }
 
 // addStructure adds the entry for the roles, options and zones of the configuration, if it is queued. These precede the names.
@@ -69,7 +69,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 			}
 		}
 		for _, s := range o.servings { // after all servers have stored what they serve
-			if err := deleteUnserved(tx, s.gone...); err != nil {
+			if err := deleteUnserved(tx, s.unserved...); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 		if !f.reported {
 			continue
 		}
-		d.log.Error("live deployment failed", "what", f.what, "reason", f.why)
+		d.log.Error("live deployment failed", "what", f.subject, "reason", f.cause)
 	}
 	for _, point := range toWake {
 		d.points.Wake(point)
@@ -259,7 +259,7 @@ func (d *Deployer) prepareStructure(p *plan, o *outcome, work works, live map[in
 		}
 		s, err := p.servingOf(server)
 		if isFault(err) {
-			o.faults = append(o.faults, fault{what: "server " + p.heads[server].Name, why: err, server: server})
+			o.faults = append(o.faults, fault{subject: "server " + p.heads[server].Name, cause: err, server: server})
 			continue
 		}
 		if err != nil {
@@ -390,9 +390,9 @@ func (p *plan) fullPublication(z *plannedZone, now time.Time) (c *publication, e
 
 // withhold removes the records that the checks of the servers reject, and records them as a fault.
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
-	left, out, err := p.withhold(z, c)
+	left, out, err := p.withholdRecords(z, c)
 	if out != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records != nil && f.zone == z.id }) {
-		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: joinReasons(out), records: out, zone: z.id})
+		o.faults = append(o.faults, fault{subject: "records of zone " + z.zoneName(), cause: joinReasons(out), records: out, zone: z.id})
 	}
 	return left, err
 }
@@ -402,7 +402,7 @@ func (o *outcome) addResult(z *plannedZone, deployed deployedZone, there bool, c
 	switch {
 	case isFault(err):
 		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records == nil && f.zone == z.id }) {
-			o.faults = append(o.faults, fault{what: "zone " + z.zoneName(), why: err, zone: z.id})
+			o.faults = append(o.faults, fault{subject: "zone " + z.zoneName(), cause: err, zone: z.id})
 		}
 	case err != nil:
 		return err

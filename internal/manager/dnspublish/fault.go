@@ -17,8 +17,8 @@ import (
 // fault is a zone of a live view, or a server, that cannot be deployed in its current state. It is examined again with the next change that
 // affects it.
 type fault struct {
-	what string
-	why  error
+	subject string
+	cause   error
 	// zone is the id of the zone; empty where the fault is that of a server.
 	zone   string
 	server int64
@@ -54,7 +54,7 @@ func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 				news = append(news, one)
 			}
 		}
-		if f.why = joinReasons(news); f.why == nil || len(held) >= maxHeld { // a full list cannot tell which are new
+		if f.cause = joinReasons(news); f.cause == nil || len(held) >= maxHeld { // a full list cannot tell which are new
 			return nil
 		}
 		return f.addEvent(tx, configuration)
@@ -101,7 +101,8 @@ func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
 	f.reported = true
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 		SourceName: "live deployment",
-		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+firstLine(f.why), maxMessageLength)},
+		Message: schema.Cut("Changes of "+f.subject+" could not be deployed, until they are mended: "+firstLine(f.cause),
+			maxMessageLength)},
 		configuration)
 }
 
@@ -116,7 +117,7 @@ func (now dueEntries) removeDone(tx *store.Tx) error {
 	}
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
-			r.what, r.changed); err != nil {
+			r.name, r.changed); err != nil {
 			return err
 		}
 	}
@@ -131,7 +132,7 @@ const maxHeld = 1000
 // mark returns the mark of a withheld record: a checksum of the reason, the id of the zone, and the name, separated by tabs.
 func (f *fault) mark(one withheld) string {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(one.why)) // never fails
+	_, _ = sum.Write([]byte(one.reason)) // never fails
 	return fmt.Sprintf("%016x\t%s\t%s", sum.Sum64(), f.zone, one.name)
 }
 

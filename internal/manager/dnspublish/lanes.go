@@ -114,7 +114,7 @@ func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 			return err
 		}
 		o.examined, o.byID = map[string]bool{}, p.byID
-		z := p.byID[now.rows[0].what]
+		z := p.byID[now.rows[0].name]
 		if z == nil || live[z.view] == 0 {
 			return nil
 		}

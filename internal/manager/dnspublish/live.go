@@ -86,7 +86,7 @@ func (l *liveViews) follow(tx *store.Tx) store.Follower {
 // due is a queue entry: a change to be deployed.
 type due struct {
 	configuration int64
-	kind, what    string
+	kind, name    string
 }
 
 // liveFollower collects the changes of live views in a transaction.
@@ -383,7 +383,7 @@ func (f *liveFollower) BeforeCommit() error {
 // queue stores a queue entry in a lane. number is that of the transaction.
 func (d due) queue(tx *store.Tx, number int64, lane int) error {
 	return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed, lane) VALUES (?, ?, ?, ?, ?) ON CONFLICT (configuration, kind,"+
-		" what) DO UPDATE SET changed = excluded.changed, lane = excluded.lane", d.configuration, d.kind, d.what, number, lane)
+		" what) DO UPDATE SET changed = excluded.changed, lane = excluded.lane", d.configuration, d.kind, d.name, number, lane)
 }
 
 // dueEntries are the queue entries of a configuration at a moment.
@@ -429,7 +429,7 @@ func readDue(tx *store.Tx, lane, limit int) (configuration int64, now dueEntries
 	}
 	return configuration, now, tx.Each(func(scan func(...any) error) error {
 		r := dueRow{due: due{configuration: configuration}}
-		if err := scan(&r.kind, &r.what, &r.changed); err != nil {
+		if err := scan(&r.kind, &r.name, &r.changed); err != nil {
 			return err
 		}
 		if limit > 0 {
@@ -437,7 +437,7 @@ func readDue(tx *store.Tx, lane, limit int) (configuration int64, now dueEntries
 		} else if n := len(now.numbers); n == 0 || now.numbers[n-1] != r.changed {
 			now.numbers = append(now.numbers, r.changed)
 		}
-		return now.add(r.kind, r.what)
+		return now.add(r.kind, r.name)
 	}, query, args...)
 }
 

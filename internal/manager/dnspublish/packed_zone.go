@@ -55,8 +55,8 @@ func (p *packedZone) add(rr wire.RR) error {
 	return nil
 }
 
-// sorted returns the records in order, each set without duplicates and with its lowest TTL.
-func (p *packedZone) sorted() ([]zonedata.Entry, error) {
+// sortEntries returns the records in order, each set without duplicates and with its lowest TTL.
+func (p *packedZone) sortEntries() ([]zonedata.Entry, error) {
 	all := p.entries
 	slices.SortFunc(all, zonedata.Entry.Compare)
 	kept := all[:0]
@@ -68,7 +68,7 @@ func (p *packedZone) sorted() ([]zonedata.Entry, error) {
 		set := all[from:to]
 		if len(set) > 1 {
 			var err error
-			if set, err = unified(set); err != nil {
+			if set, err = unifySet(set); err != nil {
 				return nil, err
 			}
 		}
@@ -78,8 +78,8 @@ func (p *packedZone) sorted() ([]zonedata.Entry, error) {
 	return kept, p.checkAliases(kept)
 }
 
-// unified returns a set of more than one record without duplicates and with its lowest TTL.
-func unified(set []zonedata.Entry) ([]zonedata.Entry, error) {
+// unifySet returns a set of more than one record without duplicates and with its lowest TTL.
+func unifySet(set []zonedata.Entry) ([]zonedata.Entry, error) {
 	rrs := make([]wire.RR, len(set))
 	for i, e := range set {
 		rr, err := e.Record().RR()

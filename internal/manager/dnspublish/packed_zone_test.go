@@ -23,7 +23,7 @@ func packed(t *testing.T, texts ...string) ([]zonedata.Entry, error) {
 			return nil, err
 		}
 	}
-	return p.sorted()
+	return p.sortEntries()
 }
 
 // TestPackedZoneEqualsCompile compares the records of a packed zone with those of naming.Compile, in either order of the input.

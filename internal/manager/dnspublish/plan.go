@@ -102,8 +102,8 @@ type assigned struct {
 	kind  string
 	iface int64
 	ttl   *int64
-	// at is the resource that the role is set on; targets are the interfaces that queries are forwarded to.
-	at      int64
+	// owner is the resource that the role is set on; targets are the interfaces that queries are forwarded to.
+	owner   int64
 	targets []int64
 }
 
@@ -288,7 +288,7 @@ func (p *plan) readZones() error {
 		for _, row := range rows {
 			from := above
 			if p.policies[row.ID] != nil { // policy zones are used wherever names are resolved
-				from = merged(above, p.viewRoles[view])
+				from = mergeRoles(above, p.viewRoles[view])
 			}
 			roles, own := p.rolesAt(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
 			p.apexes[view] = append(p.apexes[view], row.Key)
@@ -326,8 +326,8 @@ func (p *plan) add(z *plannedZone) {
 // anyRole accepts all roles.
 func anyRole(string) bool { return true }
 
-// merged returns the roles of first, and those of second for other servers.
-func merged(first, second map[int64]assigned) map[int64]assigned {
+// mergeRoles returns the roles of first, and those of second for other servers.
+func mergeRoles(first, second map[int64]assigned) map[int64]assigned {
 	all := maps.Clone(second)
 	if all == nil {
 		all = map[int64]assigned{}
@@ -355,10 +355,10 @@ func (p *plan) rolesAt(above map[int64]assigned, at, view int64, wanted func(kin
 				had.writes() {
 				continue
 			}
-			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}
+			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, owner: at, targets: targets}
 		}
 	}
-	return merged(own, above)
+	return mergeRoles(own, above)
 }
 
 // readSpace computes the reverse zones of the blocks and networks that have roles of their own. Blocks and networks below are part of the

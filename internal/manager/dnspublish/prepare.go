@@ -336,7 +336,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.Describe(z.row.ID, z.row.Key), err)
 		}
 		if c != nil {
-			left, withheld, err := p.withhold(z, c)
+			left, withheld, err := p.withholdRecords(z, c)
 			switch {
 			case err != nil:
 				return err

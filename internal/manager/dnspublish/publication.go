@@ -292,7 +292,7 @@ func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
 	for _, name := range again {
 		d := due{c.zone.row.Configuration, dueName, naming.Key(naming.Clean(name))}
 		if a, ok := naming.ReverseAddress(name, c.zone.row.Key); ok {
-			d.kind, d.what = dueAddress, a.String()
+			d.kind, d.name = dueAddress, a.String()
 		}
 		if err := d.queue(tx, number, lane); err != nil {
 			return err

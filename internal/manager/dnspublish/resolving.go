@@ -39,7 +39,7 @@ func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []
 	for _, z := range zones {
 		a := z.roles[server]
 		if a.kind != serverconfig.RoleForwarding && a.kind != serverconfig.RoleStub ||
-			a.at == z.view { // such a role of the view covers all its zones
+			a.owner == z.view { // such a role of the view covers all its zones
 			continue
 		}
 		one := zonedata.Forwarded{Name: z.fqdn(), To: withPorts(p.addressesOf(a.targets)), Stub: a.kind == serverconfig.RoleStub,

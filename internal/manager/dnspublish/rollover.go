@@ -36,9 +36,9 @@ type rolling struct {
 	// signing is the new signing of zones, by server and by zone id.
 	signing map[int64]map[string]*zonedata.Signing
 	all     []*publication
-	// served is the state of the servers. wrong are the errors of zones that could not be examined.
-	served *servedNow
-	wrong  error
+	// served is the state of the servers. failures are the errors of zones that could not be examined.
+	served   *servedNow
+	failures error
 }
 
 // rollingZone is a signed zone that is deployed.
@@ -47,8 +47,8 @@ type rollingZone struct {
 	zone *plannedZone
 	// noted are the tags of keys whose times have changed.
 	noted map[uint16]bool
-	// gone are the tags of deleted keys that still have stored times.
-	gone []uint16
+	// deletedTags are the tags of deleted keys that still have stored times.
+	deletedTags []uint16
 }
 
 // isRollDue reports whether the keys of signed zones must be checked now.
@@ -127,13 +127,13 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 	case len(r.all)+len(r.signing) > 0:
 		err = d.rollServers(ctx, r)
 	}
-	return errors.Join(err, r.wrong)
+	return errors.Join(err, r.failures)
 }
 
 // hasWork reports whether times or keys must be written.
 func (r *rolling) hasWork() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
-		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Obsolete)+len(z.gone) > 0 ||
+		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Obsolete)+len(z.deletedTags) > 0 ||
 			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.isUnwarned)
 	})
 }
@@ -155,7 +155,7 @@ func (p *plan) computeRollovers(served *servedNow, unconfirmed *unconfirmedData,
 			}
 		}
 		if err != nil {
-			r.wrong = errors.Join(r.wrong, notSigned(z, err))
+			r.failures = errors.Join(r.failures, notSigned(z, err))
 		}
 	}
 	if r.hasWork() {
@@ -164,13 +164,13 @@ func (p *plan) computeRollovers(served *servedNow, unconfirmed *unconfirmedData,
 	for z := range r.due {
 		c, err := p.keyPublication(z, now)
 		if err != nil {
-			r.wrong = errors.Join(r.wrong, notSigned(z, err))
+			r.failures = errors.Join(r.failures, notSigned(z, err))
 		}
 		if c != nil {
 			r.all = append(r.all, c)
 		}
 	}
-	r.wrong = errors.Join(r.wrong, p.raiseSerials(r, now), p.resign(r))
+	r.failures = errors.Join(r.failures, p.raiseSerials(r, now), p.resign(r))
 	return r
 }
 
@@ -279,7 +279,7 @@ func (z *rollingZone) recordSeen(served *servedNow, own, above []zonedata.Entry,
 	}
 	for tag := range z.seen {
 		if !there[tag] {
-			z.gone = append(z.gone, tag)
+			z.deletedTags = append(z.deletedTags, tag)
 		}
 	}
 	return nil
@@ -416,7 +416,7 @@ func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	for _, tag := range z.gone {
+	for _, tag := range z.deletedTags {
 		if err := c.Tx.Write("DELETE FROM dns_key WHERE zone = ? AND tag = ?", z.zone.id, int64(tag)); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type servedNow struct {
 type keyData struct {
 	zone string
 	tag  uint16
-	what string
+	part string
 }
 
 // unconfirmedData are the revision numbers to be reached, in the previous check and in this one.

@@ -114,7 +114,7 @@ func (d *Deployer) deployService(ctx context.Context, id int64, row *store.Resou
 func (d *Deployer) commitService(ctx context.Context, id int64, p Prepared, o *outcome, state string) error {
 	point, message := "", o.summary()
 	if err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		serves, err := d.confirmed(tx, id, o.server)
+		serves, err := d.confirmedRevision(tx, id, o.server)
 		if err != nil {
 			return err
 		}
@@ -169,8 +169,8 @@ func (d *Deployer) checkApplication(tx *store.Tx, deployment *store.Resource) er
 	return err
 }
 
-// confirmed returns the revision that the service point of a server has confirmed for the service of a deployment.
-func (d *Deployer) confirmed(tx *store.Tx, deployment, server int64) (revision string, err error) {
+// confirmedRevision returns the revision that the service point of a server has confirmed for the service of a deployment.
+func (d *Deployer) confirmedRevision(tx *store.Tx, deployment, server int64) (revision string, err error) {
 	row, err := tx.Get(server)
 	if err != nil {
 		return "", err

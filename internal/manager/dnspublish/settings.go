@@ -28,8 +28,8 @@ type serving struct {
 	sealer        resource.Sealer
 	// answers reports whether the server answers for any zone.
 	answers bool
-	// gone are the zones that the server no longer serves, set by serve, for deleteUnserved.
-	gone []string
+	// unserved are the zones that the server no longer serves, set by serve, for deleteUnserved.
+	unserved []string
 	// warnings are the warnings of a deployment as sentences, each once.
 	warnings []string
 }
@@ -258,7 +258,7 @@ func (p *plan) isForeign(z *plannedZone) bool {
 	}
 	theirs, ours := len(z.chain), len(z.chain)
 	for _, id := range z.serversOf(assigned.writes) {
-		at := slices.Index(z.chain, z.roles[id].at)
+		at := slices.Index(z.chain, z.roles[id].owner)
 		if at < 0 {
 			at = len(z.chain) - 1
 		}

@@ -22,7 +22,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 		changes, err := transfer.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
 		if err == nil && changes.Whole == nil {
 			var p *publication
-			if p, err = c.changed(ctx, z, before, changes); err == nil {
+			if p, err = c.publishChanges(ctx, z, before, changes); err == nil {
 				return p, changes.SOA, nil
 			}
 		}
@@ -60,7 +60,7 @@ func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedN
 	p := z.publication(before, serial)
 	p.after = after
 	var entries []zonedata.Entry
-	if before.there {
+	if before.isDeployed {
 		if err := c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 			entries, err = readParts(tx, z.id)
 			return err
@@ -75,14 +75,14 @@ func (c *Copier) publishWhole(ctx context.Context, z *copiedZone, before copiedN
 // publication returns a publication of a zone without changes.
 func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
 	return &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
-		existed: before.there, serial: serial}
+		existed: before.isDeployed, serial: serial}
 }
 
 // errOtherwise reports an incremental transfer that does not fit the deployed content.
 var errOtherwise = errors.New("the records to delete are not in the deployed zone")
 
-// changed returns the publication of an incremental transfer.
-func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *transfer.ZoneChanges) (*publication, error) {
+// publishChanges returns the publication of an incremental transfer.
+func (c *Copier) publishChanges(ctx context.Context, z *copiedZone, before copiedNow, changes *transfer.ZoneChanges) (*publication, error) {
 	net, all, owners := map[string]int{}, map[string]zonedata.Entry{}, names{}
 	step := func(records []wire.RR, by int) error {
 		entries, err := entriesOfRecords(inZone(records, z.name))

@@ -37,7 +37,7 @@ func ServedZone(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.
 		return z.row.ID == zone.ID && z.row.Key == zone.Key && len(z.serversOf(assigned.answers)) > 0
 	})
 	if i < 0 {
-		return p.unserved(zone)
+		return p.unservedData(zone)
 	}
 	deployed, _, err := readDeployed(tx, p.zones[i].id)
 	if err != nil {
@@ -46,8 +46,8 @@ func ServedZone(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.
 	return dns.ZoneData(tx, api, p.zones[i].row, p.served(p.zones[i], uint32(deployed.serial))) //nolint:gosec // of 32 bits
 }
 
-// unserved returns the data of a zone without servers, with the start of authority that is set for it.
-func (p *plan) unserved(zone *store.Resource) (*naming.Zone, error) {
+// unservedData returns the data of a zone without servers, with the start of authority that is set for it.
+func (p *plan) unservedData(zone *store.Resource) (*naming.Zone, error) {
 	z := &plannedZone{row: zone}
 	for id := zone.ID; id != 0 && id != p.configuration; { // empty for a reverse zone that was not created by a user
 		head, err := p.tx.Head(id)
@@ -100,7 +100,7 @@ func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) 
 			}
 		}
 	}
-	all, err := packed.sorted()
+	all, err := packed.sortEntries()
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 		return all
 	}
 	for _, server := range z.serversOf(func(a assigned) bool {
-		return (a.kind == serverconfig.RoleForwarding || a.kind == serverconfig.RoleStub) && a.at != z.view
+		return (a.kind == serverconfig.RoleForwarding || a.kind == serverconfig.RoleStub) && a.owner != z.view
 	}) {
 		for _, target := range z.roles[server].targets {
 			some := p.nameServer(all, target, z.roles[server].ttl)

@@ -135,9 +135,9 @@ const reasonDeleted = "it was deleted"
 type member struct {
 	id, state, before string
 	ordered           int64
-	// gone means that the service point was deleted, connected that it is connected.
-	gone, connected bool
-	now             updatable
+	// deleted means that the service point was deleted, connected that it is connected.
+	deleted, connected bool
+	now                updatable
 }
 
 const selectMembers = "SELECT m.service_point, m.state, m.before, m.ordered, CASE WHEN s.id IS NULL THEN 1 ELSE 0 END, " +
@@ -152,7 +152,7 @@ func membersOf(tx *store.Tx, rollout, condition string, args ...any) (all []memb
 		var gone, connected int
 		err := scan(&m.id, &m.state, &m.before, &m.ordered, &gone, &connected, &m.now.version, &m.now.target, &m.now.status, &m.now.reason,
 			&m.now.platform, &m.now.base)
-		m.gone, m.connected = gone == 1, connected == 1
+		m.deleted, m.connected = gone == 1, connected == 1
 		all = append(all, m)
 		return err
 	}, selectMembers+condition, append([]any{rollout}, args...)...)
@@ -260,7 +260,7 @@ func (m *member) nextState(r *Rollout, now time.Time) (state, reason string) {
 	}
 	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
 	switch {
-	case m.gone:
+	case m.deleted:
 		return memberSkipped, reasonDeleted
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
@@ -334,7 +334,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	n.reason = ""
 	for _, m := range turns {
 		switch back := r.Status == RolloutRollingBack; {
-		case m.gone:
+		case m.deleted:
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonDeleted})
 		case back && m.before == "":
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "nothing is known of the version from before"})

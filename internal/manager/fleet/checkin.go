@@ -27,9 +27,9 @@ type row struct {
 	process string
 	// refused is the time of the last refusal of another machine with this identity, in Unix milliseconds; 0 if there is none.
 	refused int64
-	// logs means that a log excerpt is requested, several that the service point may have several nodes.
-	logs, several bool
-	at            nodeID
+	// logs means that a log excerpt is requested, mayHaveNodes that the service point may have several nodes.
+	logs, mayHaveNodes bool
+	at                 nodeID
 }
 
 // findByCertificate returns the service point of a client certificate. All certificates of the generation last used, or of a later one, are
@@ -52,7 +52,7 @@ func rowOfCertificate(tx *store.Tx, points map[string]knownPoint, at nodeID, sho
 	if !there {
 		return known, unknownError(tx, at.id)
 	}
-	if known.several {
+	if known.mayHaveNodes {
 		floor, reported, copies := known.generation, 0, ""
 		err = tx.QueryRow("SELECT n.acknowledged, n.generation, n.sequence, n.digest, CASE WHEN n.body = '' THEN 0 ELSE 1 END, "+
 			"coalesce(l.process, ''), "+copiesBody+" FROM node n LEFT JOIN lineage l ON l.service_point = n.service_point AND l.node = n.number "+
@@ -69,7 +69,7 @@ func rowOfCertificate(tx *store.Tx, points map[string]knownPoint, at nodeID, sho
 			known.refused, err = refusedIn(copies)
 		}
 	}
-	if err == nil && (generationOf(shown) < known.generation || !known.several && at.node != 1) {
+	if err == nil && (generationOf(shown) < known.generation || !known.mayHaveNodes && at.node != 1) {
 		return known, errUnknown
 	}
 	return known, err
@@ -96,7 +96,7 @@ func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err 
 		if err == nil {
 			p.refused, err = refusedIn(copies)
 		}
-		p.reported, p.logs, p.several = reported == 1, logs == 1, several == 1
+		p.reported, p.logs, p.mayHaveNodes = reported == 1, logs == 1, several == 1
 		points[id] = p
 		return err
 	}, "SELECT s.id, s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+

@@ -87,7 +87,7 @@ func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownP
 			return nil, err
 		}
 		d.Applications = append([]checkin.DesiredApplication{}, applications[at.id]...)
-		if p.update.Version != "" && p.several {
+		if p.update.Version != "" && p.mayHaveNodes {
 			siblings, err := nodes(tx, at.id)
 			if err != nil {
 				return nil, err
@@ -132,8 +132,8 @@ type ServedApplication struct {
 	Provides []checkin.Capability
 	// Content is the revision that it serves; empty while it serves none.
 	Content string
-	// Waits is the revision that it serves and waits to replace, if that is known. It may be newer than Content, because reports are written
-	// with pauses.
+	// Waits is the revision that it serves and waits to replace, if that is known. It may be newer than Content, because reports are
+	// written with pauses.
 	Waits string
 	// Trouble are its error conditions.
 	Trouble []string

@@ -45,7 +45,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 			return err
 		}
 		at, generation := nodeID{known.id, 1}, s.nextGeneration(known.generation)
-		if known.several {
+		if known.mayHaveNodes {
 			if rq.Variant != checkin.Fleet {
 				return problem.Invalid("variant", "a service point with several nodes must be of the %s kind", checkin.Fleet)
 			}
@@ -77,8 +77,8 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 type enrolment struct {
 	id, name          string
 	generation, nodes int64
-	// enrolled means that it has reported, several that it may have, or had, several nodes.
-	enrolled, several bool
+	// enrolled means that it has reported, mayHaveNodes that it may have, or had, several nodes.
+	enrolled, mayHaveNodes bool
 }
 
 func (s *Service) readEnrolment(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolment, err error) {
@@ -97,7 +97,7 @@ func (s *Service) findByKey(tx *store.Tx, key checkin.RegistrationKey, public, l
 	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation, node_count, several "+
 		"FROM service_point WHERE key_hash = ?"+locking,
 		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation, &known.nodes, &several)
-	known.several = several == 1
+	known.mayHaveNodes = several == 1
 	known.enrolled = status != Waiting && status != Expired
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -105,7 +105,7 @@ func (s *Service) findByKey(tx *store.Tx, key checkin.RegistrationKey, public, l
 			"the registration key is unknown: its service point was deleted or has a newer key")
 	case err != nil:
 		return known, err
-	case known.several && expires > s.now().Unix(): // assignNode checks which nodes have enrolled
+	case known.mayHaveNodes && expires > s.now().Unix(): // assignNode checks which nodes have enrolled
 		return known, nil
 	case used != "" && (used != public || known.enrolled):
 		return known, refuse("RegistrationKeyUsed", "the registration key has already been used; create a new one with portolan fleet rekey")

@@ -31,9 +31,9 @@ type Service struct {
 	log       *slog.Logger
 	// interval is the time between two reports of a service point. It is checkin.Interval, except in tests.
 	interval time.Duration
-	// ahead is the difference between the database's clock and this machine's clock, as a time.Duration. It is positive where the database
-	// is ahead.
-	ahead atomic.Int64
+	// clockOffset is the difference between the database's clock and this machine's clock, as a time.Duration. It is positive where the
+	// database is ahead.
+	clockOffset atomic.Int64
 
 	// programs are the applications that can be deployed. releases returns the published releases of the service point software.
 	programs checkin.Programs
@@ -48,8 +48,9 @@ type Service struct {
 	// changedElsewhere holds a token after another manager may have changed any service point.
 	changedElsewhere chan struct{}
 
-	// begun holds a token when a rollout has to advance at once (RolloutChanges). ended holds a token when an update has ended (Ended).
-	begun, ended chan struct{}
+	// advanceNow holds a token when a rollout has to advance at once (RolloutChanges). ended holds a token when an update has ended
+	// (Ended).
+	advanceNow, ended chan struct{}
 
 	// closing is closed when check-ins are no longer held open.
 	closing   chan struct{}
@@ -103,7 +104,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		changedElsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), contacts: map[string]contact{},
+		changedElsewhere: make(chan struct{}, 1), advanceNow: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+		contacts:     map[string]contact{},
 		nodeContacts: map[nodeID]contact{}, waitersOf: map[string]*waiters{},
 		paces:   map[reportSource]time.Time{},
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
@@ -134,14 +136,14 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 }
 
 // now returns the time of the database, which all managers share.
-func (s *Service) now() time.Time { return s.store.Now().Add(time.Duration(s.ahead.Load())) }
+func (s *Service) now() time.Time { return s.store.Now().Add(time.Duration(s.clockOffset.Load())) }
 
 // SetClock measures the database's clock. It is called at the start and every few seconds.
 func (s *Service) SetClock(ctx context.Context) error {
 	ahead, err := s.store.ClockOffset(ctx)
 	// A smaller difference is measurement noise and is ignored, so that timestamps do not jump.
-	if known := time.Duration(s.ahead.Load()); err == nil && (ahead-known).Abs() > clockNoise {
-		s.ahead.Store(int64(ahead))
+	if known := time.Duration(s.clockOffset.Load()); err == nil && (ahead-known).Abs() > clockNoise {
+		s.clockOffset.Store(int64(ahead))
 	}
 	return err
 }

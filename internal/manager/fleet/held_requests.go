@@ -73,7 +73,7 @@ func (s *Service) wake(h *waiters) {
 	s.enqueueWoken(h.waiting...)
 	for _, one := range h.others {
 		one.timer.Stop()
-		go one.again(false)
+		go one.retry(false)
 	}
 	h.waiting, h.others = nil, nil
 }
@@ -81,9 +81,9 @@ func (s *Service) wake(h *waiters) {
 // HeldRequest is a request that is held open for a node of a service point without a goroutine that waits.
 type HeldRequest struct {
 	service *Service
-	at      nodeID
-	// what distinguishes the request from other waiting requests of the node.
-	what    string
+	node    nodeID
+	// purpose distinguishes the request from other waiting requests of the node.
+	purpose string
 	waiters *waiters
 	changed <-chan struct{}
 	// Serves is the revision of the content that the application of the request serves; empty if the request does not report it. It must be
@@ -94,7 +94,7 @@ type HeldRequest struct {
 // Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
 func (s *Service) Hold(shown *x509.Certificate, what string) *HeldRequest {
 	at := nodeIDOf(shown)
-	return &HeldRequest{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
+	return &HeldRequest{service: s, node: at, purpose: what, waiters: s.openWaiters(at.id)}
 }
 
 // Arm must be called before the database is checked for news.
@@ -115,22 +115,22 @@ func (h *HeldRequest) Wait(until time.Time, again func(last bool)) {
 	}
 	ofNode := 0
 	for _, one := range h.waiters.others {
-		if one.at == h.at && one.what != h.what {
+		if one.node == h.node && one.purpose != h.purpose {
 			ofNode++
 		}
 	}
 	h.waiters.others = slices.DeleteFunc(h.waiters.others, func(one *waitingHeld) bool {
-		if one.at != h.at || one.what != h.what && ofNode < maxApplications {
+		if one.node != h.node || one.purpose != h.purpose && ofNode < maxApplications {
 			return false
 		}
-		if one.what != h.what {
+		if one.purpose != h.purpose {
 			ofNode--
 		}
 		one.timer.Stop()
-		go one.again(true)
+		go one.retry(true)
 		return true
 	})
-	one := &waitingHeld{at: h.at, what: h.what, serves: h.Serves, again: again}
+	one := &waitingHeld{node: h.node, purpose: h.purpose, serves: h.Serves, retry: again}
 	h.waiters.others = append(h.waiters.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
@@ -146,18 +146,18 @@ func (h *HeldRequest) Wait(until time.Time, again func(last bool)) {
 }
 
 // Release ends the request.
-func (h *HeldRequest) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
+func (h *HeldRequest) Release() { h.service.releaseWaiters(h.node.id, h.waiters) }
 
 // Ends reports whether requests are no longer held open, because the manager shuts down.
 func (s *Service) Ends() bool { return s.isClosing() }
 
 // waitingHeld is a HeldRequest that waits.
 type waitingHeld struct {
-	at     nodeID
-	what   string
-	serves string
-	again  func(last bool)
-	timer  *time.Timer
+	node    nodeID
+	purpose string
+	serves  string
+	retry   func(last bool)
+	timer   *time.Timer
 }
 
 // waitsWith returns the revision of the content of an application whose node waits for newer content at this manager. It is empty if no
@@ -171,7 +171,7 @@ func (s *Service) waitsWith(servicePoint, application string) (revision string) 
 	}
 	for _, one := range h.others {
 		switch {
-		case one.what != application:
+		case one.purpose != application:
 		case one.serves == "" || revision != "" && revision != one.serves:
 			return ""
 		default:

@@ -9,7 +9,8 @@ import (
 func TestWaitsWith(t *testing.T) {
 	s := &Service{waitersOf: map[string]*waiters{}, closing: make(chan struct{})}
 	hold := func(node int64, application, serves string) *HeldRequest {
-		h := &HeldRequest{service: s, at: nodeID{id: "point", node: node}, what: application, waiters: s.openWaiters("point"), Serves: serves}
+		h := &HeldRequest{service: s, node: nodeID{id: "point", node: node}, purpose: application, waiters: s.openWaiters("point"),
+			Serves: serves}
 		h.Arm()
 		h.Wait(time.Now().Add(time.Hour), func(bool) {})
 		return h

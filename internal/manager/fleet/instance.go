@@ -145,7 +145,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 func (c scanner) lastContact(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
 	now := c.now.UnixMilli()
 	if h, ok := c.service.localContact(id); ok {
-		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
+		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.time)).UnixMilli()), true
 	}
 	lastSeen = min(anywhere, now)
 	if lastSeen > 0 && noted && now-lastSeen <= c.service.silence().Milliseconds() {

@@ -89,7 +89,7 @@ func (s *Service) hasRecentContact(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.contacts[id]
-	return ok && time.Since(h.at) < s.silence()
+	return ok && time.Since(h.time) < s.silence()
 }
 
 // awaitLog returns a channel that is closed when the log excerpt may have arrived.

@@ -443,5 +443,5 @@ func (s *Service) hasRecentNodeContact(at nodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.nodeContacts[at]
-	return ok && time.Since(h.at) < s.silence()
+	return ok && time.Since(h.time) < s.silence()
 }

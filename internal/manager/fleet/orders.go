@@ -163,7 +163,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 			refused[id] = UnknownProblem(id)
 			continue
 		}
-		now, err := s.ordered(u, version)
+		now, err := s.applyOrder(u, version)
 		if err != nil {
 			refused[id] = err
 			continue

@@ -16,7 +16,7 @@ import (
 // contact is this manager's last contact with a service point or node. Its times are readings of the process's monotonic clock, so that a
 // change of the machine's time does not affect them.
 type contact struct {
-	at time.Time
+	time time.Time
 	// written is the contact time last written to the database; zero if this manager has written none.
 	written time.Time
 }
@@ -27,11 +27,11 @@ func (s *Service) recordContact(known row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.contacts[known.at.id]
-	h.at = now
+	h.time = now
 	s.contacts[known.at.id] = h
-	if known.several {
+	if known.mayHaveNodes {
 		h := s.nodeContacts[known.at]
-		h.at = now
+		h.time = now
 		s.nodeContacts[known.at] = h
 	}
 }
@@ -42,12 +42,12 @@ func unwrittenContacts[K comparable](all map[K]contact, age, silence time.Durati
 	now := time.Now()
 	due = map[K]time.Time{}
 	for key, h := range all {
-		switch since := h.at.Sub(h.written); {
-		case since == 0 && now.Sub(h.at) > 2*silence:
+		switch since := h.time.Sub(h.written); {
+		case since == 0 && now.Sub(h.time) > 2*silence:
 			delete(all, key)
 			forgotten++
 		case since > 0 && since >= age:
-			due[key] = h.at
+			due[key] = h.time
 		}
 	}
 	return due, forgotten
@@ -156,14 +156,14 @@ func (s *Service) markStopped(ctx context.Context, known row) error {
 	others := false
 	for n := range int64(MaxNodeCount) {
 		h, ok := s.nodeContacts[nodeID{id, n + 1}]
-		others = others || ok && time.Since(h.at) < s.silence()
+		others = others || ok && time.Since(h.time) < s.silence()
 	}
 	if !others {
 		delete(s.contacts, id)
 	}
 	s.mu.Unlock()
 	return s.change(ctx, func(tx *store.Tx) error {
-		if known.several {
+		if known.mayHaveNodes {
 			if stays, err := s.markNodeStopped(tx, known.at); err != nil || stays {
 				return err
 			}
@@ -256,7 +256,7 @@ func (s *Service) markSilent(ctx context.Context, update store.Updater) error {
 			s.mu.Lock()
 			h, ok := s.contacts[id]
 			s.mu.Unlock()
-			if ok && time.Since(h.at) < s.silence() { // this contact is written soon
+			if ok && time.Since(h.time) < s.silence() { // this contact is written soon
 				return nil
 			}
 			n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1 AND last_seen < ?", id, before)

@@ -126,7 +126,7 @@ func TestListsAfterEviction(t *testing.T) {
 	connected(1)
 	write()
 	longAgo := time.Now().Add(-time.Hour)
-	h.f.contacts[h.ids[0]] = contact{at: longAgo, written: longAgo}
+	h.f.contacts[h.ids[0]] = contact{time: longAgo, written: longAgo}
 	write()
 	if len(h.f.contacts) != 0 {
 		t.Fatal("nothing was forgotten")

@@ -39,7 +39,7 @@ func (h *testFleet) submit(t *testing.T, all ...*pendingReport) []error {
 		<-ended
 	}
 	h.waitFor(t, func(r *reports) bool {
-		return len(r.busy) == 0 && len(r.waiting) == 0 && r.writers == 0 && r.alone == 0
+		return len(r.busy) == 0 && len(r.waiting) == 0 && r.writers == 0 && r.separate == 0
 	})
 	return errs
 }
@@ -50,7 +50,8 @@ func (h *testFleet) waitFor(t *testing.T, is func(*reports) bool) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		h.f.mu.Lock()
 		r := &h.f.reports
-		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers, r.alone)
+		ok, now := is(r), fmt.Sprintf("%d are busy, %d wait, %d write, %d of them alone", len(r.busy), len(r.waiting), r.writers,
+			r.separate)
 		h.f.mu.Unlock()
 		if ok {
 			return

@@ -24,8 +24,8 @@ type pendingReport struct {
 	known *row
 	// condition is an error condition that the manager adds to the report.
 	condition string
-	// alone means that the row was locked or absent, so that the report is written in a transaction of its own. Guarded by Service.mu.
-	alone bool
+	// isSeparate means that the row was locked or absent, so that the report is written in a transaction of its own. Guarded by Service.mu.
+	isSeparate bool
 	// refused is the reason why this report alone was rejected, err the error of the whole transaction. done is closed after both are set.
 	refused, err error
 	done         chan struct{}
@@ -37,11 +37,11 @@ func (w *pendingReport) id() string { return w.known.at.id }
 // after another.
 type reports struct {
 	// waiting are the queued reports in the order of arrival. busy are the service points with a report being written. writers is the
-	// number of writing goroutines, and alone the number of those that write a single report and may wait for a lock. Guarded by
+	// number of writing goroutines, and separate the number of those that write a single report and may wait for a lock. Guarded by
 	// Service.mu.
-	waiting        []*pendingReport
-	busy           map[string]bool
-	writers, alone int
+	waiting           []*pendingReport
+	busy              map[string]bool
+	writers, separate int
 }
 
 // maxWriters is the number of goroutines that write reports where the database allows concurrent writers.
@@ -95,7 +95,7 @@ func (s *Service) queue(w *pendingReport) {
 // moreWriters starts another writer if all writers may be waiting for locks or the queue is long. mu is held.
 func (s *Service) moreWriters() {
 	r := &s.reports
-	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*maxBatch < len(r.waiting)) {
+	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.separate || r.writers*maxBatch < len(r.waiting)) {
 		r.writers++
 		go s.writeWaiting()
 	}
@@ -131,7 +131,7 @@ func (s *Service) nextReports() (some []*pendingReport) {
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *pendingReport) bool {
-		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < maxBatch && !w.alone && !some[0].alone)
+		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < maxBatch && !w.isSeparate && !some[0].isSeparate)
 		if takes {
 			r.busy[w.id()] = true
 			some = append(some, w)
@@ -141,8 +141,8 @@ func (s *Service) nextReports() (some []*pendingReport) {
 	switch {
 	case len(some) == 0:
 		r.writers--
-	case some[0].alone:
-		r.alone++
+	case some[0].isSeparate:
+		r.separate++
 		s.moreWriters()
 	}
 	slices.SortFunc(some, func(a, b *pendingReport) int { return strings.Compare(a.id(), b.id()) })
@@ -168,13 +168,13 @@ func (s *Service) writeTogether(some []*pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var again []*pendingReport
-	if some[0].alone {
-		s.reports.alone--
+	if some[0].isSeparate {
+		s.reports.separate--
 	}
 	for _, w := range some {
 		delete(s.reports.busy, w.id())
 		if err == nil && left[w] {
-			w.alone = true
+			w.isSeparate = true
 			again = append(again, w)
 			continue
 		}
@@ -195,7 +195,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 		for i, w := range some {
 			ids[i] = w.id()
 		}
-		all, err := s.lockStates(tx, ids, some[0].alone)
+		all, err := s.lockStates(tx, ids, some[0].isSeparate)
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 		}
 		for _, w := range some {
 			is, there := all[w.id()]
-			if !there && !w.alone {
+			if !there && !w.isSeparate {
 				left[w] = true
 				continue
 			}
@@ -215,7 +215,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 				}
 				continue
 			}
-			if !is.several && (w.generation < is.generation || w.known.at.node != 1) {
+			if !is.mayHaveNodes && (w.generation < is.generation || w.known.at.node != 1) {
 				w.refused = errUnknown // nothing was written for it, and the others continue
 				continue
 			}
@@ -230,7 +230,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 			if w.rq.Process != nil {
 				w.known.process = w.rq.Process.ID
 			}
-			if is.several {
+			if is.mayHaveNodes {
 				w.refused, err = s.writeNode(tx, w, is)
 			} else {
 				err = s.writeSingleNode(tx, w, is)

@@ -62,14 +62,14 @@ type candidate struct{ id, version, status, update string }
 
 // RolloutChanges returns a channel that receives a token when a request to this manager has started or resumed a rollout, or changed it
 // otherwise. The rollouts then have to be advanced at once.
-func (s *Service) RolloutChanges() <-chan struct{} { return s.begun }
+func (s *Service) RolloutChanges() <-chan struct{} { return s.advanceNow }
 
 // Ended returns a channel that receives a token when a change at this manager has set the updateStatus of a service point to OK or
 // UPDATE_FAILED. A rollout may be waiting for that.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
 // triggerRollouts requests that rollouts are advanced at once.
-func (s *Service) triggerRollouts() { notify(s.begun) }
+func (s *Service) triggerRollouts() { notify(s.advanceNow) }
 
 // notify puts a token into a channel with a buffer of one.
 func notify(c chan struct{}) {

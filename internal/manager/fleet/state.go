@@ -12,8 +12,8 @@ type pointState struct {
 	generation, acknowledged, desired int64
 	update                            updatable
 	nodeCount                         int64
-	// several means that it may have several nodes, connected that it is connected, logs that a log excerpt is requested.
-	several, connected, logs bool
+	// mayHaveNodes means that it may have several nodes, connected that it is connected, logs that a log excerpt is requested.
+	mayHaveNodes, connected, logs bool
 	// sequence, digest and body are those of the stored report. Without a report sequence is 0 and the others are empty.
 	sequence     int64
 	digest, body string
@@ -33,7 +33,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 		is := &pointState{}
 		err := scan(append([]any{&is.id, &is.status, &is.variant, &is.generation, &is.acknowledged, &is.desired, &several, &logs, &is.nodeCount},
 			is.update.destinations()...)...)
-		is.several, is.logs, all[is.id] = several == 1, logs == 1, is
+		is.mayHaveNodes, is.logs, all[is.id] = several == 1, logs == 1, is
 		return err
 	}, "SELECT id, status, variant, generation, acknowledged, desired, several, logs_asked, node_count, "+selectUpdatable+
 		" FROM service_point WHERE id IN ", " ORDER BY id"+locking); err != nil {
@@ -62,7 +62,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 // rowFor returns the row that a check-in of a node needs.
 func (is *pointState) rowFor(at nodeID) row {
 	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
-		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
+		digest: is.digest, reported: is.body != "", logs: is.logs, mayHaveNodes: is.mayHaveNodes, at: at}
 }
 
 // lockState reads and locks one service point.

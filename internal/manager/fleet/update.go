@@ -188,7 +188,7 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 	if err != nil {
 		return err
 	}
-	now, err := s.ordered(u, version)
+	now, err := s.applyOrder(u, version)
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,8 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		now.target, now.status, generation, id)
 }
 
-// ordered returns the state of an update after an order: with another target and status. An empty version cancels the update.
-func (s *Service) ordered(u updatable, version string) (updatable, error) {
+// applyOrder returns the state of an update after an order: with another target and status. An empty version cancels the update.
+func (s *Service) applyOrder(u updatable, version string) (updatable, error) {
 	switch {
 	case version == "", version == u.version && u.status == checkin.UpdateOK:
 		u.target, u.status = "", checkin.UpdateOK

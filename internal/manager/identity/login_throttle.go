@@ -42,8 +42,8 @@ type failureCounter struct {
 // throttlePolicy sets how many failures are allowed and how long later attempts are delayed.
 type throttlePolicy struct {
 	failures int
-	// within is the period of time for counting failures; 0 means until forgetAfter has passed without one.
-	within time.Duration
+	// period is the period of time for counting failures; 0 means until forgetAfter has passed without one.
+	period time.Duration
 	// first is the delay after the last allowed failure. It doubles with each further failure, up to max.
 	first, max time.Duration
 }
@@ -58,7 +58,7 @@ var (
 
 // hasExpired reports whether the counted failures no longer count.
 func (p throttlePolicy) hasExpired(t *failureCounter, now time.Time) bool {
-	return p.within > 0 && now.Sub(t.since) > p.within || p.within == 0 && now.Sub(t.last) > forgetAfter
+	return p.period > 0 && now.Sub(t.since) > p.period || p.period == 0 && now.Sub(t.last) > forgetAfter
 }
 
 // delay returns how long the next attempt is delayed after a number of failures.

@@ -47,7 +47,7 @@ func (m *policyCache) get(tx *store.Tx) (policy signInPolicy, err error) {
 		case *LoginPolicySettings:
 			if x.Enabled {
 				delay := schema.LengthOf(x.DelayDuration)
-				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod),
+				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), period: schema.LengthOf(x.FailureLimitPeriod),
 					first: delay, max: delay}
 			}
 		}

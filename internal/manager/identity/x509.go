@@ -109,8 +109,8 @@ func hasCertificateAuthenticator(c *resource.Change, than int64) (there bool, er
 
 // certificateRequest caches whether browsers are asked for client certificates, because that is checked on each connection.
 type certificateRequest struct {
-	until atomic.Int64 // Unix time in nanoseconds
-	yes   atomic.Bool
+	until      atomic.Int64 // Unix time in nanoseconds
+	isRequired atomic.Bool
 }
 
 // certificateRequestLife is the lifetime of the cached result.
@@ -120,17 +120,17 @@ const certificateRequestLife = 2 * time.Second
 func (s *Service) WantsCertificates(ctx context.Context) bool {
 	now := time.Now()
 	if now.UnixNano() < s.certificateRequest.until.Load() {
-		return s.certificateRequest.yes.Load()
+		return s.certificateRequest.isRequired.Load()
 	}
 	err := s.store.View(ctx, func(tx *store.Tx) error {
 		all, err := s.loadExternals(tx)
-		s.certificateRequest.yes.Store(slices.ContainsFunc(all, func(e *external) bool { return e.certificates != nil }))
+		s.certificateRequest.isRequired.Store(slices.ContainsFunc(all, func(e *external) bool { return e.certificates != nil }))
 		return err
 	})
 	if err == nil {
 		s.certificateRequest.until.Store(now.Add(certificateRequestLife).UnixNano())
 	}
-	return s.certificateRequest.yes.Load()
+	return s.certificateRequest.isRequired.Load()
 }
 
 // certificateOf is the prefix of the credential name of a sign-in with a certificate.

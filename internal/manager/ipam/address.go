@@ -342,7 +342,7 @@ func describeVacancy(tx *store.Tx, network *store.Resource) (*resource.Vacancy, 
 		Size: func() (*big.Int, error) {
 			usage, err := UsageOf(tx, []int64{id})
 			size := Usable(network).Size()
-			return size.Sub(size, big.NewInt(usage[id].stored().Used())), err
+			return size.Sub(size, big.NewInt(usage[id].withoutLeases().Used())), err
 		}}
 	if v.Whole.Low.Is4() {
 		v.Type = "IPv4Address"

@@ -82,7 +82,7 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 	if err != nil {
 		return done, err
 	}
-	i := &lineImport{how: how, api: a, configuration: id, refused: map[int]string{}}
+	i := &lineImport{options: how, api: a, configuration: id, refused: map[int]string{}}
 	err = runImport(ctx, i, "Imported addresses into "+configuration, lines,
 		func(tx *store.Tx) ([]unlisted, error) { return i.unlistedAddresses(tx, lines) },
 		func(c *resource.Change, part []Line, count int) error {

@@ -94,7 +94,7 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 	if err != nil {
 		return done, err
 	}
-	i := &lineImport{how: how, api: a, configuration: within, refused: map[int]string{}}
+	i := &lineImport{options: how, api: a, configuration: within, refused: map[int]string{}}
 	err = runImport(ctx, i, "Imported networks into "+configuration, lines,
 		func(tx *store.Tx) ([]unlisted, error) { return i.unlistedNetworks(tx, lines) },
 		func(by *resource.Change, part []NetworkLine, _ int) error {

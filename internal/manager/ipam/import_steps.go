@@ -82,7 +82,7 @@ func CutOff(err error, done int) error {
 
 // lineImport is an import of the lines of a file.
 type lineImport struct {
-	how           Import
+	options       Import
 	api           *resource.API
 	configuration int64
 	done          Imported
@@ -109,7 +109,7 @@ func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *r
 			return step(&resource.Change{Tx: tx, API: i.api, Extra: map[string]string{}, SetFields: map[string]bool{}})
 		}
 		var err error
-		if scope := store.ConfigurationScope(i.configuration, false); i.how.Try {
+		if scope := store.ConfigurationScope(i.configuration, false); i.options.Try {
 			err = i.api.Store.Try(ctx, scope, by, run)
 		} else {
 			err = i.api.Store.UpdateIn(ctx, scope, by, run)
@@ -126,7 +126,7 @@ func (i *lineImport) runStep(ctx context.Context, summary string, step func(c *r
 // skip records a skipped line with the reason. With Strict, it returns an error instead.
 func (i *lineImport) skip(line int, why string) error {
 	text := fmt.Sprintf("line %d: %s", line, why)
-	if i.how.Strict {
+	if i.options.Strict {
 		return problem.Invalid("file", "%s", text)
 	}
 	i.done.Skipped = append(i.done.Skipped, text+": correct the row")
@@ -215,19 +215,19 @@ func runImport[L any](ctx context.Context, i *lineImport, summary string, lines 
 		return all, err
 	}
 	var gone []unlisted
-	if i.how.Prune {
+	if i.options.Prune {
 		var err error
 		if gone, err = readUnlisted(); err != nil {
 			return err
 		}
 	}
-	count, step := 0, i.how.Step(len(lines))
-	if i.how.InSteps {
+	count, step := 0, i.options.Step(len(lines))
+	if i.options.InSteps {
 		for part := range slices.Chunk(gone, step) {
 			if err := i.runStep(ctx, summary, func(c *resource.Change) error { return i.remove(c, part) }); err != nil {
 				return CutOff(err, count)
 			}
-			i.how.ReportStep(ctx, i.api.Store, count)
+			i.options.ReportStep(ctx, i.api.Store, count)
 		}
 		gone = nil
 	}
@@ -242,9 +242,9 @@ func runImport[L any](ctx context.Context, i *lineImport, summary string, lines 
 		}
 		gone = nil
 		count += len(part)
-		i.how.ReportStep(ctx, i.api.Store, count)
+		i.options.ReportStep(ctx, i.api.Store, count)
 	}
-	if i.how.Prune {
+	if i.options.Prune {
 		return nil
 	}
 	all, err := readUnlisted()

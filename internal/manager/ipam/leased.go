@@ -74,8 +74,8 @@ func leasesOfRanges(tx *store.Tx, rows []*store.Resource) (map[int64]map[string]
 	return l.CountRanges(tx, ids)
 }
 
-// stored returns the usage without leases: the number of stored addresses by state.
-func (u Usage) stored() Usage {
+// withoutLeases returns the usage without leases: the number of stored addresses by state.
+func (u Usage) withoutLeases() Usage {
 	if u[allocated] == 0 && u[abandoned] == 0 {
 		return u
 	}

@@ -31,7 +31,7 @@ func newNumber128(a netip.Addr) number128 {
 	return number128{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-func (n number128) minus(m number128) number128 {
+func (n number128) subtract(m number128) number128 {
 	low, borrow := bits.Sub64(n.low, m.low, 0)
 	high, _ := bits.Sub64(n.high, m.high, borrow)
 	return number128{high, low}
@@ -86,7 +86,7 @@ func smallestPrefix(r space.Range) netip.Prefix {
 
 // span returns the first and the last cell of a range, which must be inside of the prefix.
 func (c *cells) span(r space.Range) (first, last int) {
-	at := func(a netip.Addr) int { return int(newNumber128(a).minus(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
+	at := func(a netip.Addr) int { return int(newNumber128(a).subtract(c.base).shiftRight(c.shift)) } //nolint:gosec // fewer than cells
 	return at(r.Low), at(r.High)
 }
 
@@ -105,9 +105,9 @@ func (c *cells) setKind(r space.Range, kind func(was byte) byte) {
 // addUsed counts all addresses of a range as used.
 func (c *cells) addUsed(r space.Range) {
 	first, last := c.span(r)
-	low, high := newNumber128(r.Low).minus(c.base), newNumber128(r.High).minus(c.base)
+	low, high := newNumber128(r.Low).subtract(c.base), newNumber128(r.High).subtract(c.base)
 	if first == last {
-		c.used[first] += high.minus(low).float() + 1
+		c.used[first] += high.subtract(low).float() + 1
 		return
 	}
 	inCell := func(n number128) float64 { // offset of the address in its cell

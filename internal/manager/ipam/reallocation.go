@@ -30,11 +30,11 @@ func Usable(r *store.Resource) space.Range {
 // allocates new space, because resources may exchange space. If some space is not free, it returns the first resource that needs it, and
 // space.ErrNotFree.
 func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
-	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
+	b := &reallocation{tx: tx, previous: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
 	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !hasMoved(m) })
 	for _, m := range moves {
 		if m.Before != nil {
-			b.was[m.Before.ID] = m.Before
+			b.previous[m.Before.ID] = m.Before
 		}
 	}
 	if err := b.release(moves); err != nil {
@@ -46,9 +46,9 @@ func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource,
 // reallocation releases and allocates free space for many resources.
 type reallocation struct {
 	tx *store.Tx
-	// was contains the changed resources in their old state. parents caches other resources in their current state; nil if a resource does
-	// not exist or has no free space.
-	was, parents map[int64]*store.Resource
+	// previous contains the changed resources in their old state. parents caches other resources in their current state; nil if a resource
+	// does not exist or has no free space.
+	previous, parents map[int64]*store.Resource
 }
 
 // parent returns a resource that has free space, or nil.
@@ -110,7 +110,7 @@ func (b *reallocation) release(moves []resource.Respan) error {
 		if parent == nil {
 			continue
 		}
-		if was, ok := b.was[parent.ID]; ok {
+		if was, ok := b.previous[parent.ID]; ok {
 			parent = was
 		}
 		if part, ok := Usable(parent).Intersect(RangeOf(m.Before)); ok {

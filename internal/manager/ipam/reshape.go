@@ -16,12 +16,12 @@ import (
 // reshaping is a change of address space that affects several resources. Their rows are written without the placement rules, and free space
 // is updated once at the end.
 type reshaping struct {
-	c     *resource.Change
-	moves []resource.Respan
-	at    map[int64]int // index into moves, by resource id
+	c         *resource.Change
+	moves     []resource.Respan
+	moveIndex map[int64]int // index into moves, by resource id
 }
 
-func newReshaping(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
+func newReshaping(c *resource.Change) *reshaping { return &reshaping{c: c, moveIndex: map[int64]int{}} }
 
 // note records the old and the new state of a resource.
 func (r *reshaping) note(before, after *store.Resource) {
@@ -30,11 +30,11 @@ func (r *reshaping) note(before, after *store.Resource) {
 		one = after
 	}
 	id := one.ID
-	if i, ok := r.at[id]; ok {
+	if i, ok := r.moveIndex[id]; ok {
 		r.moves[i].After = after
 		return
 	}
-	r.at[id] = len(r.moves)
+	r.moveIndex[id] = len(r.moves)
 	r.moves = append(r.moves, resource.Respan{Before: before, After: after})
 }
 

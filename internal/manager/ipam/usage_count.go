@@ -68,7 +68,7 @@ var addressCounts = resource.Counts{Name: "addressCounts", Summary: "The number 
 	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
 		all, err := UsageOf(tx, []int64{above.ID})
 		counts := map[string]int64{}
-		for state, n := range all[above.ID].stored() {
+		for state, n := range all[above.ID].withoutLeases() {
 			if state != networkSpace && n != 0 {
 				counts[state] = n
 			}

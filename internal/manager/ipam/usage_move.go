@@ -23,7 +23,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 		return nil, err
 	}
 	for _, id := range moved {
-		if err := t.climb(from[id], old[id], -1); err != nil {
+		if err := t.addUpwards(from[id], old[id], -1); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +39,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 		if h == nil {
 			return nil, fmt.Errorf("count addresses: container %d does not exist", id)
 		}
-		if err := t.climb(h.Parent, direct[id], 1); err != nil {
+		if err := t.addUpwards(h.Parent, direct[id], 1); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +54,7 @@ func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched
 				whole[state] += n
 			}
 		}
-		if err := t.climb(t.heads[id].Parent, whole, 1); err != nil {
+		if err := t.addUpwards(t.heads[id].Parent, whole, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -95,9 +95,9 @@ func (t *tree) put(id int64, u Usage, sign int64) {
 	}
 }
 
-// climb adds usage to a container and to its ancestors, up to and including the first one that was moved. Above that one the former and the
-// new tree differ.
-func (t *tree) climb(id int64, u Usage, sign int64) error {
+// addUpwards adds usage to a container and to its ancestors, up to and including the first one that was moved. Above that one the former
+// and the new tree differ.
+func (t *tree) addUpwards(id int64, u Usage, sign int64) error {
 	for {
 		h, err := t.head(id)
 		if err != nil {

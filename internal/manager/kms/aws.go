@@ -20,8 +20,8 @@ import (
 // awsKey is a key of AWS KMS (its API reference: Encrypt, Decrypt).
 type awsKey struct {
 	key, region, endpoint, profile string
-	// about is the encryption context: AWS unwraps a key only with the context that it was wrapped with.
-	about map[string]string
+	// context is the encryption context: AWS unwraps a key only with the context that it was wrapped with.
+	context map[string]string
 }
 
 // contextPrefix is the prefix of the parameters with the encryption context.
@@ -30,11 +30,11 @@ const contextPrefix = "context_"
 // newAWS reads the parameters region, profile and context_NAME. The default region is that of the key's ARN, AWS_REGION or
 // AWS_DEFAULT_REGION. AWS_ENDPOINT_URL_KMS and AWS_ENDPOINT_URL change the endpoint.
 func newAWS(key string, parameters url.Values) (*awsKey, error) {
-	k := &awsKey{key: key, region: parameters.Get("region"), profile: parameters.Get("profile"), about: map[string]string{}}
+	k := &awsKey{key: key, region: parameters.Get("region"), profile: parameters.Get("profile"), context: map[string]string{}}
 	for name := range parameters {
 		about, ok := strings.CutPrefix(name, contextPrefix)
 		if ok {
-			k.about[about] = parameters.Get(name)
+			k.context[about] = parameters.Get(name)
 		} else if !slices.Contains([]string{"region", "profile"}, name) {
 			return nil, fmt.Errorf("parameter %s is not known: use region, profile or context_NAME", name)
 		}
@@ -72,8 +72,8 @@ func (k *awsKey) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
 
 // ask sends a signed request.
 func (k *awsKey) ask(ctx context.Context, action string, body map[string]any, into any) error {
-	if len(k.about) > 0 {
-		body["EncryptionContext"] = k.about
+	if len(k.context) > 0 {
+		body["EncryptionContext"] = k.context
 	}
 	text, err := json.Marshal(body)
 	if err != nil {

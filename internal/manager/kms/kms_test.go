@@ -122,7 +122,7 @@ func TestServices(t *testing.T) {
 	if k, err := open("awskms:///arn:aws:kms:eu-west-1:111122223333:key/1234?context_use=portolan"); err != nil {
 		t.Error(err)
 	} else if k := k.(*awsKey); k.region != "eu-west-1" || k.key != "arn:aws:kms:eu-west-1:111122223333:key/1234" ||
-		k.about["use"] != "portolan" {
+		k.context["use"] != "portolan" {
 		t.Errorf("the key of an ARN: %+v", k)
 	}
 	for name, want := range map[string]string{"VAULT_ADDR": "set VAULT_ADDR", "VAULT_TOKEN": "set VAULT_TOKEN",

@@ -28,9 +28,9 @@ func examineClock() Finding {
 // setting is a PostgreSQL setting that a manager depends on.
 type setting struct {
 	name string
-	// good reports whether a value is sufficient; do is the remedy, with the consequence of the present value.
-	good func(value string) bool
-	do   string
+	// good reports whether a value is sufficient; remedy is the remedy, with the consequence of the present value.
+	good   func(value string) bool
+	remedy string
 }
 
 func isOn(value string) bool { return value != "off" }
@@ -78,7 +78,7 @@ func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []
 		if value := values[one.name]; one.good(value) {
 			good += fmt.Sprintf(", %s %s", one.name, value)
 		} else {
-			all = append(all, Finding{"settings", one.name + " is " + value, one.do, false})
+			all = append(all, Finding{"settings", one.name + " is " + value, one.remedy, false})
 		}
 	}
 	return append(all, Finding{What: "settings", Is: strings.TrimPrefix(good, ", ")})

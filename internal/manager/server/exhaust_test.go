@@ -24,9 +24,9 @@ func TestConnectionsWithoutCertificateAreLimited(t *testing.T) {
 	m := startAlone(t)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"quay"}`)
 	one := m.machine("quay", created.Text("registrationKey"))
-	held := m.strangers.Open()
+	held := m.anonymous.Open()
 	one.report(0, nil)
-	apitest.Eventually(t, "the service point is not counted as a stranger", func() bool { return m.strangers.Open() <= held })
+	apitest.Eventually(t, "the service point is not counted as a stranger", func() bool { return m.anonymous.Open() <= held })
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}, Timeout: 5 * time.Second}
 	const many = 600
 	for i := range many {

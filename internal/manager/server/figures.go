@@ -167,7 +167,7 @@ func (s *figureSampler) measure(ctx context.Context, now time.Time, shared bool)
 	all, errs := s.process(now, shared)
 	if shared {
 		errs = errors.Join(errs, s.m.Store.Lists(ctx, func(tx *store.Tx) error {
-			some, err := s.stored(tx, now)
+			some, err := s.sampleStored(tx, now)
 			all = append(all, some...)
 			return err
 		}))
@@ -217,8 +217,8 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-// stored returns samples of the counts in the tables of the database.
-func (s *figureSampler) stored(tx *store.Tx, now time.Time) (all []figures.Sample, err error) {
+// sampleStored returns samples of the counts in the tables of the database.
+func (s *figureSampler) sampleStored(tx *store.Tx, now time.Time) (all []figures.Sample, err error) {
 	add := func(metric, object, by string, value float64) {
 		all = append(all, figures.Sample{Metric: metric, Object: object, By: by, Value: value})
 	}

@@ -8,7 +8,7 @@ import (
 
 // figureMetrics are the metrics of the figures over time.
 type figureMetrics struct {
-	of                             figures.Store
+	store                          figures.Store
 	lines, bytes, samples, refused *prometheus.Desc
 }
 
@@ -20,7 +20,7 @@ func (m *Manager) observeFigures() {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("portolan_figures_"+name, help, labels, nil)
 	}
-	m.registry.MustRegister(&figureMetrics{of: m.Figures,
+	m.registry.MustRegister(&figureMetrics{store: m.Figures,
 		lines:   desc("lines", "Lines of figures over time, by resolution.", "resolution"),
 		bytes:   desc("bytes", "Size of the figures over time on the disk, by resolution.", "resolution"),
 		samples: desc("samples_total", "Samples of figures over time that were stored."),
@@ -36,7 +36,7 @@ func (f *figureMetrics) Describe(all chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (f *figureMetrics) Collect(all chan<- prometheus.Metric) {
-	levels, samples, refused := f.of.Usage()
+	levels, samples, refused := f.store.Usage()
 	for _, u := range levels {
 		all <- prometheus.MustNewConstMetric(f.lines, prometheus.GaugeValue, float64(u.Series), u.Level)
 		all <- prometheus.MustNewConstMetric(f.bytes, prometheus.GaugeValue, float64(u.Bytes), u.Level)

@@ -26,8 +26,9 @@ const (
 	maxStrangers   = 16384
 )
 
-// fair limits the connections of a listener fairly between client networks. Trusted proxies are exempt, because they carry many clients.
-func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listener {
+// limitConnections limits the connections of a listener fairly between client networks. Trusted proxies are exempt, because they carry many
+// clients.
+func (m *Manager) limitConnections(name string, l net.Listener, most int) *fairlisten.Listener {
 	most = min(most, max(fairlisten.Descriptors()/4, 16))
 	shared := m.isTrustedProxy
 	if len(m.options.TrustProxy) == 0 {
@@ -41,14 +42,14 @@ func (m *Manager) listen() (err error) {
 	if m.api, err = listenAt(m.options.Listen); err != nil {
 		return fmt.Errorf("listen for the APIs: %w", err)
 	}
-	m.api = m.fair("api", m.api, maxConnections)
+	m.api = m.limitConnections("api", m.api, maxConnections)
 	if m.checkins = m.options.Door; m.checkins == nil {
 		if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
 			return fmt.Errorf("listen for check-ins: %w", err)
 		}
 	}
-	fair := m.fair("check-in", m.checkins, maxStrangers)
-	m.checkins, m.strangers = fair, fair
+	fair := m.limitConnections("check-in", m.checkins, maxStrangers)
+	m.checkins, m.anonymous = fair, fair
 	if err := m.renewCertificate(); err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (m *Manager) listen() (err error) {
 		if m.figures, err = listenAt(m.options.MetricsListen); err != nil {
 			return fmt.Errorf("listen for metrics: %w", err)
 		}
-		m.figures = m.fair("metrics", m.figures, maxScrapers)
+		m.figures = m.limitConnections("metrics", m.figures, maxScrapers)
 	}
 	config, err := m.tlsConfig()
 	if err != nil {

@@ -34,7 +34,8 @@ const (
 // collecting is the state of the garbage collector's setting, if this program controls it (Tune).
 var collecting struct {
 	mu sync.Mutex
-	// own reports that this program controls it, many that very many service points are connected. percent is the last value. Guarded by mu.
+	// own reports that this program controls it, many that very many service points are connected. percent is the last value. Guarded by
+	// mu.
 	own, many bool
 	percent   int
 }
@@ -120,9 +121,9 @@ type connections struct {
 	// limit is the memory limit without connections, in bytes; 0 if this program does not control it.
 	limit int64
 	mu    sync.Mutex
-	// open is the number of connections, limited the number at the last change of the limit. many reports very many. Guarded by mu.
+	// open is the number of connections, limited the number at the last change of the limit. isMany reports very many. Guarded by mu.
 	open, limited int
-	many          bool
+	isMany        bool
 }
 
 // stateChanged counts a connection that opens or ends (http.Server.ConnState).
@@ -145,8 +146,8 @@ func (c *connections) count(more int) {
 		c.limited = c.open
 		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
 	}
-	if many := c.open >= manyPoints || c.many && c.open >= manyPoints/2; many != c.many {
-		c.many = many
+	if many := c.open >= manyPoints || c.isMany && c.open >= manyPoints/2; many != c.isMany {
+		c.isMany = many
 		collecting.mu.Lock()
 		collecting.many = many
 		collecting.mu.Unlock()

@@ -118,8 +118,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// batched records the size of a batch.
-func (m *metrics) batched(changes int, result string) {
+// countBatch records the size of a batch.
+func (m *metrics) countBatch(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
 
@@ -182,14 +182,14 @@ func (m *metrics) clientRefused(reason string, n int64) {
 // connectionEnded counts connections that were closed in favor of other clients.
 func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
 
-// updated counts RFC 2136 updates by response code.
-func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
+// countUpdate counts RFC 2136 updates by response code.
+func (m *metrics) countUpdate(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
 
-// copied counts attempts to copy zones of other servers.
-func (m *metrics) copied(result string) { m.copies.WithLabelValues(result).Inc() }
+// countCopy counts attempts to copy zones of other servers.
+func (m *metrics) countCopy(result string) { m.copies.WithLabelValues(result).Inc() }
 
-// rolled counts rolled keys of signed zones.
-func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }
+// countRollover counts rolled keys of signed zones.
+func (m *metrics) countRollover(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }
 
 // importEnded counts an import.
 func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }

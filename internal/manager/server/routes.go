@@ -80,7 +80,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	mux.Handle("/", nothing)
 	m.routes = mux.patterns
 	// The address API is routed first and by prefix: the multiplexer would answer odd paths by itself.
-	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, is := strings.CutPrefix(r.URL.Path, Base)
 		if is && (rest == "" || rest[0] == '/') && !addressapi.IsOwn(r.URL.Path) {
 			address.ServeHTTP(w, r)
@@ -103,7 +103,7 @@ func (m *Manager) checkinHandler() http.Handler {
 	(&checkinapi.API{Chain: m.chain, Fleet: m.Fleet, Store: m.Store, Address: m.Address, Parking: m.parking, Planners: m.planners(),
 		Data: m.options.Data, Releases: m.options.Releases, Log: m.log, Observer: checkinapi.Observer{
 			CheckedIn: func(err error) { countAccepted(m.metrics.checkIns, err) },
-			Enrolled:  func(err error) { countAccepted(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
+			Enrolled:  func(err error) { countAccepted(m.metrics.enrolments, err) }, Updated: m.metrics.countUpdate,
 		}}).Routes(mux)
 	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
 	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
@@ -111,8 +111,8 @@ func (m *Manager) checkinHandler() http.Handler {
 	return &mux.mux
 }
 
-// compressed wraps a handler so that answers are compressed with zstd or gzip on request.
-func compressed(h http.Handler) (http.Handler, error) {
+// compress wraps a handler so that answers are compressed with zstd or gzip on request.
+func compress(h http.Handler) (http.Handler, error) {
 	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.EnableGzip(true), gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, fmt.Errorf("set up compression: %w", err)

@@ -90,8 +90,8 @@ type Options struct {
 	// nowhere.
 	HistoryHeads  string
 	HistorySyslog *history.Syslog
-	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
-	// output, empty none.
+	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is
+	// standard output, empty none.
 	AccessLog, AuditLog string
 	// Traces is the URL of the OpenTelemetry collector for traces (ParseTraces); nil disables them.
 	Traces *url.URL
@@ -107,8 +107,8 @@ type Options struct {
 	Resolver netip.AddrPort
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
-	// BackupEvery is the interval between automatic backups; 0 means that schedules apply. BackupKeep is the number of these backups to keep,
-	// 2 to 20; 0 means DefaultBackupKeep.
+	// BackupEvery is the interval between automatic backups; 0 means that schedules apply. BackupKeep is the number of these backups to
+	// keep, 2 to 20; 0 means DefaultBackupKeep.
 	BackupEvery time.Duration
 	BackupKeep  int
 	// AdminPassword is the password of the user admin at the first start; empty generates one.
@@ -154,8 +154,8 @@ type Manager struct {
 	addressAPI *addressapi.API
 	// chain is the middleware of all listeners.
 	chain *middleware.Chain
-	// strangers limits the connections to the check-in listener that have shown no certificate.
-	strangers *fairlisten.Listener
+	// anonymous limits the connections to the check-in listener that have shown no certificate.
+	anonymous *fairlisten.Listener
 
 	options   Options
 	log       *slog.Logger
@@ -267,7 +267,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
-	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
+	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.countBatch
 	provisions := m.Address.Provisions
 	resource.Provide(provisions, notify.Options{Mail: o.Mail != nil, Traps: len(o.Traps) > 0})
 	resource.Provide(provisions, discovery.Options{Sweeps: o.Sweep})
@@ -393,7 +393,7 @@ func (m *Manager) serve() error {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), checkins, func(c net.Conn, state http.ConnState) {
 		if shown, is := c.(*tls.Conn); is && state == http.StateActive && len(shown.ConnectionState().PeerCertificates) > 0 {
-			m.strangers.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
+			m.anonymous.Settle(shown.NetConn()) // a service point's: it may wait as long as it likes
 		}
 		points.stateChanged(c, state)
 	})
@@ -435,11 +435,11 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
-	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
+	if copier.Copied = m.metrics.countCopy; m.options.Feeds != "" {
 		copier.Feed = m.feed
 	}
 	m.background.Go(func() { copier.Run(ctx) })
-	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
+	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.countRollover
 	m.background.Go(func() { deployer.Run(ctx) })
 	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
 	m.background.Go(func() { live.Run(ctx) })

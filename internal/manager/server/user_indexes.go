@@ -14,8 +14,8 @@ type userIndexes struct {
 	lease *store.Lease
 	// known has an entry while all indexes are up to date with the definitions.
 	known *store.Cache[struct{}, struct{}]
-	// patience is the earliest time of the next attempt after a failed creation.
-	patience time.Time
+	// nextAttempt is the earliest time of the next attempt after a failed creation.
+	nextAttempt time.Time
 }
 
 // The interval at which the definitions are checked for changes, and the time for which the result of one manager is valid for the others.
@@ -34,7 +34,7 @@ func (m *Manager) keepUserIndexes(ctx context.Context) {
 // update creates requested indexes that are missing and deletes those no longer requested. If another manager does that, it only reads
 // the state.
 func (u *userIndexes) update(ctx context.Context) error {
-	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.patience) {
+	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.nextAttempt) {
 		return nil
 	}
 	var wanted []store.Index
@@ -63,7 +63,7 @@ func (u *userIndexes) update(ctx context.Context) error {
 	}()
 	began := time.Now()
 	if err := u.m.Store.KeepIndexes(ctx, wanted); err != nil {
-		u.patience = time.Now().Add(indexesValidity)
+		u.nextAttempt = time.Now().Add(indexesValidity)
 		if ctx.Err() == nil {
 			fault := err.Error()
 			u.m.indexFault.Store(&fault)

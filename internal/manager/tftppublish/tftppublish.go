@@ -113,7 +113,7 @@ type prepared struct {
 // Prepare collects the files of the groups that have a role for the server.
 func (s Service) Prepare(tx *store.Tx, server int64) (p dnspublish.Prepared, err error) {
 	o := &prepared{server: server}
-	c := collector{tx: tx, api: s.API, at: map[string]int64{}}
+	c := collector{tx: tx, api: s.API, positions: map[string]int64{}}
 	var groups []int64
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentRoles"),
 		store.LinksTo{Targets: []int64{server}, Field: "server"}}}, func(r *store.Resource) error {
@@ -199,12 +199,12 @@ func (o *prepared) publish(tx *store.Tx, serves string) (number int64, err error
 	return o.store(tx, o.server)
 }
 
-// collector collects the files of groups. at are the ids of the files by path.
+// collector collects the files of groups. positions are the ids of the files by path.
 type collector struct {
-	tx    *store.Tx
-	api   *resource.API
-	files []filetree.File
-	at    map[string]int64
+	tx        *store.Tx
+	api       *resource.API
+	files     []filetree.File
+	positions map[string]int64
 }
 
 // maxDepth is the maximum depth of folders.
@@ -239,14 +239,14 @@ func (c *collector) collect(parent int64, prefix string) error {
 		if err := filetree.CheckPath(path); err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "file %s cannot be deployed: %v", problem.Describe(row.ID, row.Name), err)
 		}
-		if other := c.at[path]; other != 0 {
+		if other := c.positions[path]; other != 0 {
 			return problem.BadRequest("InvalidDeploymentData", "the files %d and %d of two TFTP groups have the same path %q: rename one of them, "+
 				"or remove the role of one group", other, row.ID, path)
 		}
 		if len(c.files) == filetree.MaxFiles {
 			return problem.BadRequest("InvalidDeploymentData", "the server has more than %d files", filetree.MaxFiles)
 		}
-		c.at[path] = row.ID
+		c.positions[path] = row.ID
 		c.files = append(c.files, filetree.File{Path: path, Size: x.Size, Hash: x.SHA256Checksum})
 	}
 	return nil

@@ -198,7 +198,7 @@ func (s *Sender) saveProgress(ctx context.Context, urgent bool) error {
 			over = append(over, id)
 		default:
 		}
-		if m, events, due := w.unsaved(urgent); due {
+		if m, events, due := w.takeUnsaved(urgent); due {
 			marks = append(marks, progressUpdate{w, m, events, true})
 		}
 	}
@@ -239,8 +239,8 @@ func write(tx *store.Tx, marks []progressUpdate) error {
 			halted = 1
 		}
 		n, err := tx.Exec("UPDATE webhook SET position = ?, delivered = ?, failures = ?, message = ?, stopped = ?, version = version + ?"+
-			" WHERE id = ? AND position = ?", m.progress.at.String(), m.progress.delivered, m.progress.failures, m.progress.message, halted, halted,
-			m.worker.id, m.worker.saved.at.String())
+			" WHERE id = ? AND position = ?", m.progress.position.String(), m.progress.delivered, m.progress.failures,
+			m.progress.message, halted, halted, m.worker.id, m.worker.saved.position.String())
 		if err != nil {
 			return fmt.Errorf("store the state of a webhook: %w", err)
 		}

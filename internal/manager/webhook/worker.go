@@ -51,9 +51,9 @@ type worker struct {
 
 // progress is the position and the state of a webhook.
 type progress struct {
-	// at is the position of the last change that was accepted or not wanted. delivered is the time of the last accepted message, in Unix
-	// milliseconds.
-	at        store.Position
+	// position is the position of the last change that was accepted or not wanted. delivered is the time of the last accepted message, in
+	// Unix milliseconds.
+	position  store.Position
 	delivered int64
 	// failures is the number of consecutive failed attempts, and message the reason of the last failure or of the stop.
 	failures int64
@@ -61,12 +61,12 @@ type progress struct {
 	stopped  bool
 }
 
-// unsaved returns the progress and the events to be written; yes is false if there is nothing to write.
-func (w *worker) unsaved(urgent bool) (now progress, events []event.Event, yes bool) {
+// takeUnsaved returns the progress and the events to be written; yes is false if there is nothing to write.
+func (w *worker) takeUnsaved(urgent bool) (now progress, events []event.Event, yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	far := w.now
-	far.at = w.saved.at // a new position alone is written rarely
+	far.position = w.saved.position // a new position alone is written rarely
 	if !w.isStarted || w.now == w.saved && len(w.events) == 0 ||
 		!urgent && far == w.saved && len(w.events) == 0 && time.Since(w.savedAt) < idleSaveInterval {
 		return now, nil, false
@@ -132,7 +132,7 @@ func (w *worker) start(ctx context.Context) (at store.Position, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now, w.isStarted = progress{at: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
+	w.now, w.isStarted = progress{position: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
 	w.saved, w.savedAt = w.now, time.Now()
 	return at, nil
 }
@@ -150,7 +150,7 @@ func (w *worker) deliver(ctx context.Context, entries []store.Entry) error {
 		}
 		switch {
 		case m.size() == 0:
-			w.update(func(m *progress) { m.at = e.Position })
+			w.update(func(m *progress) { m.position = e.Position })
 		case m.size() >= maxText || i == len(entries)-1:
 			if err := w.send(ctx, &m); err != nil {
 				return err
@@ -217,7 +217,7 @@ func (w *worker) delivered(at store.Position) {
 	if w.now.failures > 0 {
 		events = []event.Event{{EventType: "SUCCESS", Message: "Webhook " + w.name + " accepts messages again."}}
 	}
-	w.update(func(m *progress) { *m = progress{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
+	w.update(func(m *progress) { *m = progress{position: at, delivered: w.store.Now().UnixMilli()} }, events...)
 }
 
 // printable returns the beginning of a received text, with unprintable characters replaced.

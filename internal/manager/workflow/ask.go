@@ -83,7 +83,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.RequestedChange, outcome
 	if x.FieldUpdates, err = json.Marshal(updates); err != nil {
 		return nil, err
 	}
-	x.RequestType = requestType(asked.Method, c.API.Collection(outcome.Row.Collection).Workflow(outcome.Row.Type), x.changed)
+	x.RequestType = requestType(asked.Method, c.API.Collection(outcome.Row.Collection).Workflow(outcome.Row.Type), x.isChanged)
 	x.Operation = x.RequestType
 	if err := x.pin(c, &asked, outcome, before); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.RequestedChang
 	}
 	if asked.Method == http.MethodPut { // fields left out become null
 		for _, f := range t.Fields {
-			if _, given := asked.Members[f.Name]; !given && x.changed(f.Name) && !f.ReadOnly && !f.CreateOnly {
+			if _, given := asked.Members[f.Name]; !given && x.isChanged(f.Name) && !f.ReadOnly && !f.CreateOnly {
 				asked.Members[f.Name] = json.RawMessage("null")
 			}
 		}
@@ -214,8 +214,8 @@ func (x *WorkflowRequest) updates() (all []audit.FieldUpdate, err error) {
 	return all, err
 }
 
-// changed reports whether a field would change.
-func (x *WorkflowRequest) changed(name string) bool {
+// isChanged reports whether a field would change.
+func (x *WorkflowRequest) isChanged(name string) bool {
 	all, err := x.updates()
 	for _, one := range all {
 		if err == nil && one.Name == name {

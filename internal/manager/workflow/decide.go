@@ -139,7 +139,7 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	}
 	if row != nil {
 		x.Resource, x.ResourceID = schema.Ref{ID: row.ID}, &row.ID
-		if err := dependents(c, x, func(other *WorkflowRequest) error { return other.proceed(c, row.ID) }); err != nil {
+		if err := dependents(c, x, func(other *WorkflowRequest) error { return other.setParent(c, row.ID) }); err != nil {
 			return err
 		}
 	} else {
@@ -148,8 +148,8 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	return x.addEvent(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
 }
 
-// proceed sets the parent of a request that depended on another one to the resource created by that one.
-func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
+// setParent sets the parent of a request that depended on another one to the resource created by that one.
+func (x *WorkflowRequest) setParent(c *resource.Change, above int64) error {
 	asked, token, err := x.readChange(c.Tx)
 	if err != nil {
 		return err

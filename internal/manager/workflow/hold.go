@@ -75,8 +75,8 @@ func claimOf(r *store.Resource) (h claim, ok bool) {
 	return claim{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
 }
 
-// stored returns key and high in stored form: addresses as hexadecimal text.
-func (h claim) stored() (key, high string) {
+// encode returns key and high in stored form: addresses as hexadecimal text.
+func (h claim) encode() (key, high string) {
 	if h.high == "" {
 		return h.key, ""
 	}
@@ -85,7 +85,7 @@ func (h claim) stored() (key, high string) {
 
 // holder returns the request with a reservation that overlaps this claim, except for one request; 0 if there is none.
 func (h claim) holder(tx *store.Tx, except int64) (request int64, err error) {
-	key, high := h.stored()
+	key, high := h.encode()
 	query, args := "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key = ? AND high = '' AND request <> ? LIMIT 1",
 		[]any{h.collection, h.scope, key, except}
 	if high != "" {
@@ -168,7 +168,7 @@ func (h claim) save(c *resource.Change, request int64) error {
 			return err
 		}
 	}
-	key, high := h.stored()
+	key, high := h.encode()
 	return c.Tx.Write("INSERT INTO workflow_hold (request, collection, scope, key, high) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		request, h.collection, h.scope, key, high)
 }

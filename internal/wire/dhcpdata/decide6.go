@@ -23,16 +23,16 @@ type decider6 struct {
 	candidates []*network
 	all        []association
 	requests   map[uint16]bool
-	// taken are the addresses that other associations of the same message receive.
-	taken map[netip.Addr]bool
-	fqdn  clientFQDN
-	named named // of the first address
+	// assigned are the addresses that other associations of the same message receive.
+	assigned map[netip.Addr]bool
+	fqdn     clientFQDN
+	named    named // of the first address
 }
 
 // Decide6 decides on a DHCPv6 message (RFC 9915): the reply, the addresses and prefixes of each identity association, the options and their
 // sources. It is pure: the same content, facts, leases and time give the same decision. now is in Unix seconds.
 func Decide6(c *Content, f *Facts6, leases Leases, now int64) *Decision6 {
-	d := &decider6{c: c, f: f, leases: leases, now: now, d: &Decision6{}, requests: map[uint16]bool{}, taken: map[netip.Addr]bool{}}
+	d := &decider6{c: c, f: f, leases: leases, now: now, d: &Decision6{}, requests: map[uint16]bool{}, assigned: map[netip.Addr]bool{}}
 	if reason := d.readMessage(); reason != Served {
 		return d.refuse(reason, Source{})
 	}
@@ -205,7 +205,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	for _, r := range d.reservations(prefix) {
 		if d.isFree(r.Address, client) {
 			d.note(r.source(), "address", "reserved for the client")
-			return binding{r.network, r.network.around(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
+			return binding{r.network, r.network.findPool(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
 		if l, _ := d.leases.Lease(r.Address); l.Partner {
 			return b, r.source(), OwnedByPartner
@@ -327,7 +327,7 @@ func (d *decider6) leasable(p *pool, a netip.Addr) bool {
 // isFree reports whether an address or prefix is not held by another client or association, and not abandoned.
 func (d *decider6) isFree(a netip.Addr, client string) bool {
 	l, ok := d.leases.Lease(a)
-	return !d.taken[a] && (!ok || l.State == Free || l.State != Abandoned && !l.Ended && l.Client == client)
+	return !d.assigned[a] && (!ok || l.State == Free || l.State != Abandoned && !l.Ended && l.Client == client)
 }
 
 // maxTries is the maximum number of addresses that pick examines beyond those that are known to be in use.
@@ -349,7 +349,7 @@ func (d *decider6) pick(p *pool, client string) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	if tries == size && len(d.taken) == 0 {
+	if tries == size && len(d.assigned) == 0 {
 		d.d.Exhausted = append(d.d.Exhausted, p.ID)
 	}
 	return netip.Addr{}, false

@@ -64,7 +64,7 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 	if r == nil {
 		return d.chooseDynamic()
 	}
-	c = choice{network: r.network, reservation: r, pool: r.network.around(r.Address), address: r.Address}
+	c = choice{network: r.network, reservation: r, pool: r.network.findPool(r.Address), address: r.Address}
 	if d.available(r) {
 		d.note(r.source(), "address", "reserved for the client")
 		return c, Source{}, Served
@@ -195,8 +195,8 @@ func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
 	return choice{}
 }
 
-// around returns the pool whose options apply to an address, also to a reserved or excluded one; nil if it is in no range.
-func (n *network) around(a netip.Addr) *pool {
+// findPool returns the pool whose options apply to an address, also to a reserved or excluded one; nil if it is in no range.
+func (n *network) findPool(a netip.Addr) *pool {
 	if p := n.poolOf(a); p != nil {
 		return p
 	}

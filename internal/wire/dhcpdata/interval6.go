@@ -31,8 +31,8 @@ func (n number) addr() netip.Addr {
 	return netip.AddrFrom16(octets)
 }
 
-// plus returns the sum of n and a number of steps of 2^shift; ok is false if it is too large.
-func (n number) plus(steps uint64, shift int) (sum number, ok bool) {
+// add returns the sum of n and a number of steps of 2^shift; ok is false if it is too large.
+func (n number) add(steps uint64, shift int) (sum number, ok bool) {
 	step := number{low: steps}
 	switch {
 	case shift >= 64:
@@ -50,7 +50,7 @@ func (i Interval) firstPrefix(length int) (first netip.Addr, count uint64) {
 	first = netip.PrefixFrom(i.First, length).Masked().Addr()
 	shift := 128 - length
 	if first != i.First {
-		next, ok := numberOf(first).plus(1, shift)
+		next, ok := numberOf(first).add(1, shift)
 		if !ok {
 			return first, 0
 		}
@@ -103,7 +103,7 @@ func (p *pool) nth(number uint64) netip.Addr {
 			shift = 128 - p.DelegatedLength
 		}
 		if number < n {
-			sum, _ := numberOf(first).plus(number, shift)
+			sum, _ := numberOf(first).add(number, shift)
 			return sum.addr()
 		}
 		number -= n

@@ -153,7 +153,7 @@ func (p *pool) addressAt(number uint64) netip.Addr {
 	for _, i := range p.Ranges {
 		n := i.size()
 		if number < n {
-			sum, _ := numberOf(i.First).plus(number, 0)
+			sum, _ := numberOf(i.First).add(number, 0)
 			return sum.addr().Unmap()
 		}
 		number -= n

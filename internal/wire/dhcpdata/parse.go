@@ -20,16 +20,16 @@ func ParseMatch(text string, codes func(name string) (uint8, bool)) (x *Expressi
 		return nil, false, err
 	}
 	if strings.EqualFold(p.peek(), "match") {
-		p.at++
+		p.position++
 	}
 	if strings.EqualFold(p.peek(), "if") {
-		p.at++
+		p.position++
 		condition = true
 		x, err = p.disjunction(0)
 	} else {
 		x, err = p.data(0)
 	}
-	if err == nil && p.at < len(p.tokens) {
+	if err == nil && p.position < len(p.tokens) {
 		err = fmt.Errorf("%q follows the end of the expression", p.peek())
 	}
 	if err == nil {
@@ -43,9 +43,9 @@ const maxExpression = 16 << 10
 
 // expressionParser is a parser by recursive descent.
 type expressionParser struct {
-	tokens []string // a text begins with a quotation mark, without the closing one
-	at     int
-	codes  func(string) (uint8, bool)
+	tokens   []string // a text begins with a quotation mark, without the closing one
+	position int
+	codes    func(string) (uint8, bool)
 }
 
 // split splits the text into tokens.
@@ -127,21 +127,21 @@ func escaped(text string) (byte, int) {
 }
 
 func (p *expressionParser) peek() string {
-	if p.at == len(p.tokens) {
+	if p.position == len(p.tokens) {
 		return ""
 	}
-	return p.tokens[p.at]
+	return p.tokens[p.position]
 }
 
 func (p *expressionParser) next() string {
 	one := p.peek()
 	if one != "" {
-		p.at++
+		p.position++
 	}
 	return one
 }
 
-func (p *expressionParser) want(token string) error {
+func (p *expressionParser) expectToken(token string) error {
 	if got := p.next(); got != token {
 		return fmt.Errorf("%q is expected instead of %q", token, strings.TrimPrefix(got, `"`))
 	}
@@ -164,7 +164,7 @@ func (p *expressionParser) joined(op string, depth int, part func(int) (*Express
 	}
 	all := []*Expression{first}
 	for strings.EqualFold(p.peek(), op) {
-		p.at++
+		p.position++
 		more, err := part(depth + 1)
 		if err != nil {
 			return nil, err
@@ -184,20 +184,20 @@ func (p *expressionParser) condition(depth int) (*Expression, error) {
 	}
 	switch strings.ToLower(p.peek()) {
 	case "(":
-		p.at++
+		p.position++
 		x, err := p.disjunction(depth + 1)
 		if err != nil {
 			return nil, err
 		}
-		return x, p.want(")")
+		return x, p.expectToken(")")
 	case OpNot:
-		p.at++
+		p.position++
 		x, err := p.condition(depth + 1)
 		return &Expression{Op: OpNot, Args: []*Expression{x}}, err
 	case OpKnown, OpStatic:
 		return &Expression{Op: strings.ToLower(p.next())}, nil
 	case OpExists:
-		p.at++
+		p.position++
 		code, sub, err := p.option()
 		return &Expression{Op: OpExists, Code: code, Sub: sub}, err
 	}
@@ -249,7 +249,7 @@ func (p *expressionParser) data(depth int) (*Expression, error) {
 // call parses the arguments of a function.
 func (p *expressionParser) call(op string, depth int) (*Expression, error) {
 	x := &Expression{Op: op}
-	if err := p.want("("); err != nil {
+	if err := p.expectToken("("); err != nil {
 		return nil, err
 	}
 	// The arguments of each function: d is data, n and m are Offset and Length, s is the separator.
@@ -260,7 +260,7 @@ func (p *expressionParser) call(op string, depth int) (*Expression, error) {
 			break
 		}
 		if i > 0 {
-			if err := p.want(","); err != nil {
+			if err := p.expectToken(","); err != nil {
 				return nil, err
 			}
 		}
@@ -272,7 +272,7 @@ func (p *expressionParser) call(op string, depth int) (*Expression, error) {
 			return nil, err
 		}
 	}
-	return x, p.want(")")
+	return x, p.expectToken(")")
 }
 
 func (p *expressionParser) argument(x *Expression, kind byte, depth int) error {

@@ -18,7 +18,7 @@ func (d *decider) reply(all layers, c choice) {
 	if d.f.Type == 0 && d.f.Options == nil && !all.flag("always-reply-rfc1048", false) {
 		return // the client sent no options
 	}
-	codes := d.wanted(all)
+	codes := d.listCodes(all)
 	sent := make([]Sent, 0, len(codes)+ownSent)
 	add := func(code uint8, name string, value []byte, from Source) {
 		sent = append(sent, Sent{Code: code, Name: name, Value: value, From: from})
@@ -102,8 +102,8 @@ func (d *decider) timers(all layers, sent []Sent) []Sent {
 		Sent{Code: optRebinding, Name: "dhcp-rebinding-time", Value: binary.BigEndian.AppendUint32(nil, t2), From: from2})
 }
 
-// wanted returns the codes of the options to send, in the order of the request. A client without a list of parameters gets all options.
-func (d *decider) wanted(all layers) []uint8 {
+// listCodes returns the codes of the options to send, in the order of the request. A client without a list of parameters gets all options.
+func (d *decider) listCodes(all layers) []uint8 {
 	list := d.f.Options[optParameters]
 	if d.f.Options[optParameters] == nil {
 		seen := map[uint8]bool{optSubnetMask: true, optRouter: true, optHostName: true, optVendorSpaces: true}

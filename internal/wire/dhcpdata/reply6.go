@@ -84,7 +84,7 @@ func (d *decider6) assign(a association) result {
 
 // grant adds a binding to a result. Other addresses that the client names must not be used any more.
 func (d *decider6) grant(r *result, b binding) {
-	d.taken[b.address] = true
+	d.assigned[b.address] = true
 	g := grant6{binding: b}
 	g.preferred, g.valid = d.lifetimes(b, r.hints)
 	r.granted = append(r.granted, g)
@@ -242,7 +242,7 @@ func (d *decider6) decideEnd(declines bool) {
 			change := Change6{Action: ActRelease, Address: h.address, PrefixLength: h.length, Network: l.Network, Client: client, IAID: a.iaid}
 			if n := d.c.networks[l.Network]; declines && n != nil {
 				change.Action = ActDecline
-				p := n.around(h.address)
+				p := n.findPool(h.address)
 				if change.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400); p != nil {
 					change.Pool = p.ID
 				}

@@ -133,7 +133,7 @@ func (d *decider) examine(kind kindOfRequest, a netip.Addr) (c choice, from Sour
 			if !d.available(r) {
 				return c, r.source(), LeasedToOther
 			}
-			return choice{network: r.network, reservation: r, pool: r.network.around(a), address: a}, Source{}, Served
+			return choice{network: r.network, reservation: r, pool: r.network.findPool(a), address: a}, Source{}, Served
 		}
 		if d.available(r) {
 			return c, r.source(), HasReservation
@@ -208,7 +208,7 @@ func (d *decider) decideDecline() {
 		d.refuse(NotHolder, Source{})
 		return
 	}
-	p := n.around(d.requested)
+	p := n.findPool(d.requested)
 	d.refuse(Served, Source{})
 	d.d.Action, d.d.Address, d.d.Network = ActDecline, d.requested, n.ID
 	d.d.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400)
@@ -229,7 +229,7 @@ func (d *decider) decideRelease() {
 		d.refuse(NotHolder, Source{})
 		return
 	}
-	if l.Expires == InfiniteTime && d.layers(n, n.around(d.f.Client), nil).flag("infinite-is-reserved", false) {
+	if l.Expires == InfiniteTime && d.layers(n, n.findPool(d.f.Client), nil).flag("infinite-is-reserved", false) {
 		d.refuse(Served, n.source())
 		d.note(n.source(), "release", "an infinite lease is kept")
 		return
@@ -252,7 +252,7 @@ func (d *decider) decideInform() {
 	if r != nil && r.Address != d.f.Client {
 		r = nil
 	}
-	p := n.around(d.f.Client)
+	p := n.findPool(d.f.Client)
 	d.d.Reply, d.d.Network = Ack, n.ID
 	d.reply(d.layers(n, p, r), choice{network: n, pool: p, reservation: r})
 }

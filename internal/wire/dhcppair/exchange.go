@@ -35,7 +35,7 @@ func (m *Machine) Receive(in Message, records Records, now int64) (e Effects, er
 		return e, errHello
 	}
 	if in.Hello != nil {
-		if err := m.greet(in.Hello, &e, now); err != nil {
+		if err := m.receiveHello(in.Hello, &e, now); err != nil {
 			return e, err
 		}
 	}
@@ -75,7 +75,7 @@ func (m *Machine) Receive(in Message, records Records, now int64) (e Effects, er
 		m.acknowledged(*in.Ack, records, &e)
 	}
 	m.answer(in.Ask, records, &e, now)
-	m.answered(in.Answer, records, &e, now)
+	m.applyAnswers(in.Answer, records, &e, now)
 	m.gotDone = m.gotDone || in.Done
 	m.gotRecovered = m.gotRecovered || in.Recovered
 	if in.Normal {
@@ -86,15 +86,15 @@ func (m *Machine) Receive(in Message, records Records, now int64) (e Effects, er
 	return e, nil
 }
 
-// greet receives the hello of the partner.
-func (m *Machine) greet(h *Hello, e *Effects, now int64) error {
+// receiveHello receives the hello of the partner.
+func (m *Machine) receiveHello(h *Hello, e *Effects, now int64) error {
 	switch {
 	case h.Version != 1:
 		return errVersion
 	case h.Side == m.config.Side:
 		return errSide
 	}
-	m.peer, m.met = h, true
+	m.peer, m.wasConnected = h, true
 	own := &Hello{Side: m.config.Side, Known: m.status.Known, Phase: m.status.Phase, Lost: m.status.Lost}
 	var lost bool
 	m.recovers, lost = mustRecover(own, h)
@@ -288,8 +288,8 @@ func (m *Machine) answer(asked []Asked, records Records, e *Effects, now int64) 
 	}
 }
 
-// answered applies the answers of the partner.
-func (m *Machine) answered(all []Asked, records Records, e *Effects, now int64) {
+// applyAnswers applies the answers of the partner.
+func (m *Machine) applyAnswers(all []Asked, records Records, e *Effects, now int64) {
 	for _, one := range all {
 		if !m.asked[one.Address] {
 			continue

@@ -146,8 +146,8 @@ type Machine struct {
 	recovers, theyRecover                                                      bool
 	peer                                                                       *Hello
 	// synced is the journal of the partner that has all records except the dirty ones.
-	synced string
-	met    bool // the servers have been connected since the start
+	synced       string
+	wasConnected bool // the servers have been connected since the start
 
 	// dirty are the addresses whose records the partner lacks, queue contains them in order. sent are those that wait for the
 	// acknowledgement, and batches the messages by sequence number.
@@ -241,7 +241,7 @@ func (m *Machine) Serving(now int64) bool {
 	switch {
 	case !m.status.Known && !m.leases:
 		return false
-	case !m.met && now < m.started+startupSeconds:
+	case !m.wasConnected && now < m.started+startupSeconds:
 		return false
 	}
 	return true
@@ -264,7 +264,7 @@ func (m *Machine) State(now int64) string {
 		return StateResolving
 	case !m.status.Known && !m.leases:
 		return StateWaiting
-	case !m.met && now < m.started+startupSeconds:
+	case !m.wasConnected && now < m.started+startupSeconds:
 		return StateStartup
 	}
 	return StateInterrupted

@@ -52,8 +52,8 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune, where: how.SourceRow,
-		refused: map[string]string{}}
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), strict: how.Strict, prune: how.Prune,
+		sourceOf: how.SourceRow, refused: map[string]string{}}
 	var d *zoneDifference
 	if err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
 		d, err = i.compare(tx, a, configuration, view, zone, records)
@@ -106,8 +106,8 @@ func TryZone(ctx context.Context, a *resource.API, configuration, view, zone str
 	if err != nil {
 		return done, false, err
 	}
-	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune, where: how.SourceRow,
-		refused: map[string]string{}}
+	i := &zoneImport{skipsExisting: true, authority: findSOA(records), done: &done, strict: how.Strict, prune: how.Prune,
+		sourceOf: how.SourceRow, refused: map[string]string{}}
 	err = i.retry(func() error {
 		return a.Store.Try(ctx, store.ConfigurationScope(within, false), store.Author{}, func(tx *store.Tx) error {
 			done, whole = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}, true
@@ -152,10 +152,10 @@ type zoneImport struct {
 	view          *store.Resource
 	zone          *store.Resource
 	done          *ImportedZone
-	// where returns the source row of a record; it may be nil. refused contains the reason by record (sameRecord) for records that were
+	// sourceOf returns the source row of a record; it may be nil. refused contains the reason by record (sameRecord) for records that were
 	// rejected after a part was written.
-	where   func(record any) string
-	refused map[string]string
+	sourceOf func(record any) string
+	refused  map[string]string
 	// authority is the SOA record of the zone; it may be nil.
 	authority *wire.SOA
 	// dynamic marks new records as created by an update.
@@ -239,8 +239,8 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 // skip records a skipped record with the reason. With strict, it returns an error instead.
 func (i *zoneImport) skip(rr wire.RR, why string) error {
 	text := fmt.Sprintf("%s %s: %s", rr.Header().Name, wire.Type(rr.Header().Rrtype), why)
-	if i.where != nil {
-		if at := i.where(rr); at != "" {
+	if i.sourceOf != nil {
+		if at := i.sourceOf(rr); at != "" {
 			text = at + ": " + text
 		}
 	}

@@ -23,7 +23,7 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Why }
 
-func refused(code int, why string) error { return &Refused{code, why} }
+func newRefusal(code int, why string) error { return &Refused{code, why} }
 
 // Update applies an update message to a zone (RFC 2136 section 3). Its prerequisites must hold, and either all of its changes are applied
 // or none. New records are marked as dynamic. apex contains the records at the apex as served. SOA, NS and key records come from options,
@@ -41,11 +41,12 @@ func Update(c *resource.Change, zone *store.Resource, m *wire.Msg, apex []wire.R
 		}
 	}
 	if n := len(m.Answer) + len(m.Ns); n > maxChanges {
-		return false, refused(wire.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, maxChanges))
+		return false, newRefusal(wire.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, maxChanges))
 	}
 	for _, rr := range slices.Concat(m.Answer, m.Ns) { // like BIND, check the classes before the prerequisites
 		if class := rr.Header().Class; class != wire.ClassINET && class != wire.ClassANY && class != wire.ClassNONE {
-			return false, refused(wire.RcodeFormatError, rr.Header().Name+" has the class "+wire.Class(class).String()+": use IN, ANY or NONE")
+			return false, newRefusal(wire.RcodeFormatError,
+				rr.Header().Name+" has the class "+wire.Class(class).String()+": use IN, ANY or NONE")
 		}
 	}
 	if err := u.checkPrerequisites(m.Answer); err != nil {
@@ -63,7 +64,7 @@ func Update(c *resource.Change, zone *store.Resource, m *wire.Msg, apex []wire.R
 		return false, err
 	}
 	if len(u.importer.done.Skipped) > 0 {
-		return false, refused(wire.RcodeRefused, u.importer.done.Skipped[0])
+		return false, newRefusal(wire.RcodeRefused, u.importer.done.Skipped[0])
 	}
 	return changed, u.markAssigned()
 }
@@ -141,7 +142,7 @@ func (u *updater) loadName(name string) (*updatedName, error) {
 		return n, nil
 	}
 	if !wire.IsSubDomain(u.apex, name) {
-		return nil, refused(wire.RcodeNotZone, name+" is not in the zone")
+		return nil, newRefusal(wire.RcodeNotZone, name+" is not in the zone")
 	}
 	n := &updatedName{name: name}
 	rows, err := u.c.Tx.ResourcesByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
@@ -192,7 +193,7 @@ func (u *updater) checkPrerequisites(all []wire.RR) error {
 	for _, rr := range all {
 		h := rr.Header()
 		if h.Ttl != 0 {
-			return refused(wire.RcodeFormatError, "a prerequisite has a TTL")
+			return newRefusal(wire.RcodeFormatError, "a prerequisite has a TTL")
 		}
 		n, err := u.loadName(h.Name)
 		if err != nil {
@@ -202,20 +203,20 @@ func (u *updater) checkPrerequisites(all []wire.RR) error {
 		whole := h.Rdlength == 0
 		switch {
 		case h.Class == wire.ClassANY && whole && !is && h.Rrtype == wire.TypeANY:
-			return refused(wire.RcodeNameError, n.name+" does not exist")
+			return newRefusal(wire.RcodeNameError, n.name+" does not exist")
 		case h.Class == wire.ClassANY && whole && !is:
-			return refused(wire.RcodeNXRrset, n.name+" has no "+wire.Type(h.Rrtype).String())
+			return newRefusal(wire.RcodeNXRrset, n.name+" has no "+wire.Type(h.Rrtype).String())
 		case h.Class == wire.ClassNONE && whole && is && h.Rrtype == wire.TypeANY:
-			return refused(wire.RcodeYXDomain, n.name+" exists")
+			return newRefusal(wire.RcodeYXDomain, n.name+" exists")
 		case h.Class == wire.ClassNONE && whole && is:
-			return refused(wire.RcodeYXRrset, n.name+" has a "+wire.Type(h.Rrtype).String())
+			return newRefusal(wire.RcodeYXRrset, n.name+" has a "+wire.Type(h.Rrtype).String())
 		case (h.Class == wire.ClassANY || h.Class == wire.ClassNONE) && whole:
 		case h.Class == wire.ClassINET && lacksData(h):
-			return refused(wire.RcodeFormatError, "a prerequisite of the class IN has no data")
+			return newRefusal(wire.RcodeFormatError, "a prerequisite of the class IN has no data")
 		case h.Class == wire.ClassINET:
 			sets = append(sets, rr)
 		default:
-			return refused(wire.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
+			return newRefusal(wire.RcodeFormatError, "a prerequisite of the class ANY or NONE has data")
 		}
 	}
 	checked := map[string]bool{}
@@ -239,7 +240,7 @@ func (u *updater) checkPrerequisites(all []wire.RR) error {
 			return slices.Compact(of)
 		}
 		if !slices.Equal(same(sets), same(n.records())) {
-			return refused(wire.RcodeNXRrset, n.name+" has another "+wire.Type(rr.Header().Rrtype).String())
+			return newRefusal(wire.RcodeNXRrset, n.name+" has another "+wire.Type(rr.Header().Rrtype).String())
 		}
 	}
 	return nil
@@ -267,7 +268,7 @@ func (u *updater) prescan(all []wire.RR) error {
 			return err
 		}
 		if n.changes++; n.changes > maxChangesPerName {
-			return refused(wire.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, maxChangesPerName))
+			return newRefusal(wire.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, maxChangesPerName))
 		}
 		if n.changes == 1 {
 			if err := u.checkOwner(n.name); err != nil {
@@ -275,15 +276,15 @@ func (u *updater) prescan(all []wire.RR) error {
 			}
 		}
 		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
-			return refused(wire.RcodeRefused, "updates cannot change the signing of the zone")
+			return newRefusal(wire.RcodeRefused, "updates cannot change the signing of the zone")
 		}
 		meta := dns.IsMeta(h.Rrtype) && h.Rrtype != wire.TypeANY
 		switch {
 		case meta || h.Class == wire.ClassINET && (h.Rrtype == wire.TypeANY || h.Rdlength == 0):
-			return refused(wire.RcodeFormatError, "updates do not support this record type")
+			return newRefusal(wire.RcodeFormatError, "updates do not support this record type")
 		case h.Class == wire.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == wire.ClassNONE && (h.Ttl != 0 || h.Rrtype == wire.TypeANY),
 			h.Class == wire.ClassNONE && lacksData(h):
-			return refused(wire.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
+			return newRefusal(wire.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
 		}
 	}
 	return nil
@@ -298,7 +299,7 @@ func (u *updater) checkOwner(name string) error {
 		}
 		for _, z := range zones {
 			if z.Type == "Zone" && z.ID != u.zone.ID {
-				return refused(wire.RcodeRefused, name+" is in the zone "+z.Key)
+				return newRefusal(wire.RcodeRefused, name+" is in the zone "+z.Key)
 			}
 		}
 	}

@@ -104,10 +104,10 @@ var schemes = []string{"basic", "bearer"}
 
 // admit admits the callers of the address API, but for those who have to set a new password first.
 func (a *API) admit(r *http.Request) (*http.Request, error) {
-	return a.admitted(r, func(p authz.Principal, _ resource.Caller) error { return p.OpensAddress() })
+	return a.checkAccess(r, func(p authz.Principal, _ resource.Caller) error { return p.OpensAddress() })
 }
 
-func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller resource.Caller) error) (*http.Request, error) {
+func (a *API) checkAccess(r *http.Request, opens func(p authz.Principal, caller resource.Caller) error) (*http.Request, error) {
 	p, err := a.anyPrincipal(r)
 	if err != nil {
 		return nil, err

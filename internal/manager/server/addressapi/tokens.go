@@ -77,7 +77,7 @@ func (a *API) tokenPaths() []family.Path {
 
 // admitRevoking admits also a token that is not for the address API where it is to be revoked itself.
 func (a *API) admitRevoking(r *http.Request) (*http.Request, error) {
-	return a.admitted(r, func(p authz.Principal, caller resource.Caller) error {
+	return a.checkAccess(r, func(p authz.Principal, caller resource.Caller) error {
 		if caller.Token != "" && caller.Token == r.PathValue("id") {
 			return nil
 		}

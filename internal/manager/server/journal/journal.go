@@ -87,8 +87,8 @@ func (j *Journal) open() error {
 // earlier is the name suffix of the previous file after a rotation.
 const earlier = ".1"
 
-// turn rotates the file if it would exceed maxSize with more bytes. The caller holds mu.
-func (j *Journal) turn(more int) error {
+// rotate rotates the file if it would exceed maxSize with more bytes. The caller holds mu.
+func (j *Journal) rotate(more int) error {
 	if j.maxSize == 0 || j.size == 0 || j.size+int64(more) <= j.maxSize {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (j *Journal) Append(line []byte) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	err := j.turn(len(line))
+	err := j.rotate(len(line))
 	n, writing := j.file.Write(line)
 	j.size += int64(n)
 	if err = errors.Join(err, writing); err != nil && !j.failed {

@@ -13,8 +13,8 @@ import (
 	"portolan/internal/manager/identity"
 )
 
-// accessed appends a request to the access log, in the combined log format, with the seconds that it took and its name at the end.
-func (c *Chain) accessed(r *http.Request, a *requestInfo, rec *recorder, took time.Duration) {
+// logAccess appends a request to the access log, in the combined log format, with the seconds that it took and its name at the end.
+func (c *Chain) logAccess(r *http.Request, a *requestInfo, rec *recorder, took time.Duration) {
 	if c.Access == nil {
 		return
 	}

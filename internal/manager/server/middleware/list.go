@@ -8,9 +8,9 @@ import (
 
 // List writes {"data":[...]} while its members are read, so that a long list takes no memory.
 type List struct {
-	w     *bufio.Writer
-	rw    http.ResponseWriter
-	begun bool
+	w       *bufio.Writer
+	rw      http.ResponseWriter
+	isBegun bool
 }
 
 // NewList returns a list that is written to w. Nothing is written before the first member, or End.
@@ -28,7 +28,7 @@ func (l *List) Add(one any) error {
 // AddText writes a member that is JSON.
 func (l *List) AddText(text []byte) error {
 	between := ","
-	if !l.begun {
+	if !l.isBegun {
 		l.writeHead()
 		between = ""
 	}
@@ -38,7 +38,7 @@ func (l *List) AddText(text []byte) error {
 }
 
 func (l *List) writeHead() {
-	l.begun = true
+	l.isBegun = true
 	l.rw.Header().Set("Content-Type", "application/json")
 	l.rw.WriteHeader(http.StatusOK)
 	_, _ = l.w.WriteString(`{"data":[`)
@@ -47,12 +47,12 @@ func (l *List) writeHead() {
 // End ends the list. An error is returned where nothing was written yet; later the connection is cut, which its reader notices.
 func (l *List) End(err error) error {
 	switch {
-	case err != nil && !l.begun:
+	case err != nil && !l.isBegun:
 		return err
 	case err != nil:
 		panic(http.ErrAbortHandler)
 	}
-	if !l.begun {
+	if !l.isBegun {
 		l.writeHead()
 	}
 	_, _ = l.w.WriteString("]}\n")

@@ -106,22 +106,22 @@ func Plain(name string) API { return API{Name: name, Errors: family.BriefErrors(
 // passing is a request that is being answered.
 type passing struct {
 	requestInfo
-	chain   *Chain
-	api     API
-	request *http.Request
-	answer  recorder
-	began   time.Time
-	// taken takes the seconds that the request took, endSpan the status of the answer.
-	taken   prometheus.Observer
-	endSpan func(status int)
+	chain     *Chain
+	api       API
+	request   *http.Request
+	answer    recorder
+	startedAt time.Time
+	// duration takes the seconds that the request took, endSpan the status of the answer.
+	duration prometheus.Observer
+	endSpan  func(status int)
 }
 
 // end counts, times and logs a request that was answered.
 func (p *passing) end() {
-	c, r, status, took := p.chain, p.request, p.answer.status, time.Since(p.began)
-	p.taken.Observe(took.Seconds())
+	c, r, status, took := p.chain, p.request, p.answer.status, time.Since(p.startedAt)
+	p.duration.Observe(took.Seconds())
 	p.endSpan(status)
-	c.accessed(r, &p.requestInfo, &p.answer, took)
+	c.logAccess(r, &p.requestInfo, &p.answer, took)
 	c.audited(p.api.Audited, r, &p.requestInfo, &p.answer)
 	c.requests.WithLabelValues(p.api.Name, method(r), strconv.Itoa(status)).Inc()
 	if p.api.Log.Enabled(r.Context(), slog.LevelDebug) {
@@ -145,7 +145,7 @@ func (c *Chain) Handler(api API, handle Handle) http.Handler {
 		api.Log = c.Log
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &passing{chain: c, api: api, began: time.Now(), taken: duration}
+		p := &passing{chain: c, api: api, startedAt: time.Now(), duration: duration}
 		p.answer.ResponseWriter, p.answer.of = w, p
 		r = nameRequest(r, &p.requestInfo)
 		w.Header().Set(requestHeader, p.id)

@@ -22,12 +22,12 @@ import (
 // and no read or write buffer. After the response, Accept returns the connection to the server as if it were new. Its TLS session
 // is kept.
 type Parking struct {
-	at net.Addr
+	address net.Addr
 	// counts is called with each change of the number of connections held here.
 	counts func(more int)
-	// behind waits until answered connections may return to the server, so that their next requests do not delay others.
-	behind func(context.Context)
-	back   chan net.Conn
+	// awaitReturn waits until answered connections may return to the server, so that their next requests do not delay others.
+	awaitReturn func(context.Context)
+	back        chan net.Conn
 	// open is canceled by close. No connection returns to the server afterwards.
 	open  context.Context
 	close context.CancelFunc
@@ -50,7 +50,7 @@ type Parking struct {
 func NewParking(at net.Addr, counts func(more int), behind func(context.Context)) *Parking {
 	none := make(chan struct{})
 	close(none)
-	p := &Parking{at: at, counts: counts, behind: behind, back: make(chan net.Conn), none: none, answering: map[net.Conn]bool{},
+	p := &Parking{address: at, counts: counts, awaitReturn: behind, back: make(chan net.Conn), none: none, answering: map[net.Conn]bool{},
 		fresh: map[net.Conn]bool{}}
 	p.open, p.close = context.WithCancel(context.Background())
 	return p
@@ -108,7 +108,7 @@ func (p *Parking) returnConn(c net.Conn) {
 // bringBack returns answered connections to the server until none are left.
 func (p *Parking) bringBack() {
 	for {
-		p.behind(p.open)
+		p.awaitReturn(p.open)
 		p.mu.Lock()
 		some := p.answered
 		p.answered, p.returning = nil, len(some) > 0
@@ -145,7 +145,7 @@ func (p *Parking) StateChanged(c net.Conn, state http.ConnState) {
 }
 
 // Addr returns the address of the listener.
-func (p *Parking) Addr() net.Addr { return p.at }
+func (p *Parking) Addr() net.Addr { return p.address }
 
 // count adds more, which may be negative, to the number of parked requests.
 func (p *Parking) count(more int) {
@@ -203,8 +203,8 @@ func (p *Parking) answer(c net.Conn, is bool) {
 // Parked is a request that is answered later.
 type Parked struct {
 	*passing
-	lot  *Parking
-	conn net.Conn
+	parking *Parking
+	conn    net.Conn
 	// last reports whether the connection is closed after the response.
 	last bool
 }
@@ -241,28 +241,28 @@ func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 
 // Reply writes the response of handle. It then returns the connection to the server or closes it.
 func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error) {
-	defer p.lot.count(-1)
+	defer p.parking.count(-1)
 	defer p.end()
-	p.lot.answer(p.conn, true)
-	defer p.lot.answer(p.conn, false)
+	p.parking.answer(p.conn, true)
+	defer p.parking.answer(p.conn, false)
 	header := http.Header{requestHeader: {p.id}}
 	SetSecurityHeaders(header, p.chain.Secure)
-	sheet := &sheet{header: header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.lot.ends.Load()}
+	sheet := &sheet{header: header, conn: p.conn, out: bufio.NewWriter(p.conn), last: p.last || p.parking.ends.Load()}
 	p.answer.ResponseWriter = sheet
 	sheet.failed = p.conn.SetWriteDeadline(time.Now().Add(replyTime))
-	whole := p.written(handle) && sheet.finish() == nil
+	whole := p.runHandler(handle) && sheet.finish() == nil
 	if !whole {
 		p.answer.status = 499
 	}
 	if whole && !sheet.last {
-		p.lot.returnConn(p.conn)
+		p.parking.returnConn(p.conn)
 		return
 	}
 	_ = p.conn.Close()
 }
 
-// written runs the handler. It reports false after a panic, which aborts only this response.
-func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
+// runHandler runs the handler. It reports false after a panic, which aborts only this response.
+func (p *Parked) runHandler(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
 			p.chain.Log.Error("parked request failed", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
@@ -277,10 +277,10 @@ const replyTime = time.Minute
 
 // sheet is the http.ResponseWriter of a parked request. A response without a Content-Length closes the connection.
 type sheet struct {
-	header http.Header
-	conn   net.Conn
-	out    *bufio.Writer
-	begun  bool
+	header  http.Header
+	conn    net.Conn
+	out     *bufio.Writer
+	isBegun bool
 	// left is the number of body bytes still to write; negative if the length is unknown.
 	left int64
 	// last reports whether the connection is closed after the response; failed is the first error.
@@ -293,10 +293,10 @@ func (s *sheet) Header() http.Header { return s.header }
 
 // WriteHeader writes the status line and the headers.
 func (s *sheet) WriteHeader(status int) {
-	if s.begun {
+	if s.isBegun {
 		return
 	}
-	s.begun, s.left = true, -1
+	s.isBegun, s.left = true, -1
 	if length, err := strconv.ParseInt(s.header.Get("Content-Length"), 10, 64); err == nil {
 		s.left = length
 	} else if status == http.StatusNoContent {
@@ -345,7 +345,7 @@ func (s *sheet) fail(err error) {
 
 // finish flushes the response. A body shorter than its Content-Length is an error: the client would read the next response as its rest.
 func (s *sheet) finish() error {
-	if !s.begun {
+	if !s.isBegun {
 		s.header.Set("Content-Length", "0")
 		s.WriteHeader(http.StatusOK)
 	}

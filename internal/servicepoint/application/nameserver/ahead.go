@@ -119,7 +119,7 @@ func (a *nameServer) signAhead(ctx context.Context) {
 			a.ahead.add(all)
 		case <-a.ahead.wake:
 		}
-		before := a.signatures.made.Load()
+		before := a.signatures.created.Load()
 		room := signatureShards * maxSignatures // more signatures would displace others
 		for ctx.Err() == nil {
 			key, of, ok := a.ahead.takeZone()
@@ -128,7 +128,7 @@ func (a *nameServer) signAhead(ctx context.Context) {
 			}
 			room -= a.signNames(ctx, key, of, room)
 		}
-		if a.signatures.made.Load()-before > maxNamesToSign {
+		if a.signatures.created.Load()-before > maxNamesToSign {
 			debug.FreeOSMemory() // answers allocate nothing, so the next collection may be far
 		}
 	}
@@ -147,7 +147,7 @@ func (a *nameServer) signNames(ctx context.Context, key zoneKey, of *namesToSign
 	}
 	var sets []ownedSet
 	for chunk := range slices.Chunk(owners, signChunk) {
-		start, before := time.Now(), a.signatures.made.Load()
+		start, before := time.Now(), a.signatures.created.Load()
 		sets = z.setsToSign(sets[:0], chunk, !of.all)
 		for _, s := range sets {
 			if !s.signed {
@@ -160,7 +160,7 @@ func (a *nameServer) signNames(ctx context.Context, key zoneKey, of *namesToSign
 		if checked += len(sets); checked >= room || ctx.Err() != nil {
 			break
 		}
-		if a.signatures.made.Load() == before {
+		if a.signatures.created.Load() == before {
 			continue
 		}
 		pause := time.NewTimer(time.Since(start))
@@ -237,8 +237,8 @@ func (z *servedZone) appendSets(out []ownedSet, owner string) []ownedSet {
 	return out
 }
 
-// unsigned returns the names that the stream changed in signed zones.
-func (t *contentReader) unsigned(next *served) map[zoneKey]*namesToSign {
+// findUnsigned returns the names that the stream changed in signed zones.
+func (t *contentReader) findUnsigned(next *served) map[zoneKey]*namesToSign {
 	out := map[zoneKey]*namesToSign{}
 	for _, v := range next.views {
 		for apex, z := range v.zones {

@@ -22,7 +22,7 @@ func (a *nameServer) awaitSigned(t testing.TB) int64 {
 			t.Fatal("names are still to be signed")
 		}
 	}
-	return a.signatures.made.Load()
+	return a.signatures.created.Load()
 }
 
 // transferAll reads all RRsets of the only zone, as a transfer does.
@@ -60,7 +60,7 @@ func TestSignedAhead(t *testing.T) {
 		made := a.awaitSigned(t)
 		unchanged := func(what string) {
 			t.Helper()
-			if again := a.signatures.made.Load(); again != made || made == 0 {
+			if again := a.signatures.created.Load(); again != made || made == 0 {
 				t.Errorf("hashed %t, %s: %d signatures were created beside the first %d", hashed, what, again-made, made)
 				made = again
 			}
@@ -164,7 +164,7 @@ func TestCopiedSignaturesLast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again := a.signatures.made.Load(); (again == made) != c.kept {
+		if again := a.signatures.created.Load(); (again == made) != c.kept {
 			t.Errorf("after %s %d signatures were created, want them kept: %t", c.age, again-made, c.kept)
 		}
 	}
@@ -176,7 +176,7 @@ func TestSigningAheadEnds(t *testing.T) {
 	if err := a.Close(); err != nil { // waits for the goroutine
 		t.Fatal(err)
 	}
-	if made := a.signatures.made.Load(); made >= 15_000 {
+	if made := a.signatures.created.Load(); made >= 15_000 {
 		t.Errorf("%d signatures were created after the name server was closed", made)
 	}
 }

@@ -83,8 +83,8 @@ type bind struct {
 
 	// updateLock is held while BIND is configured.
 	updateLock sync.Mutex
-	// The following fields are guarded by updateLock. configuration is nil before the first one. renewal is the time when signatures must be
-	// renewed; zero if never.
+	// The following fields are guarded by updateLock. configuration is nil before the first one. renewal is the time when signatures must
+	// be renewed; zero if never.
 	configuration *Configuration
 	renewal       time.Time
 	// lock is the lock of the directory; nil before it is acquired.
@@ -149,7 +149,7 @@ func (b *bind) update() {
 		b.log.Error("BIND update failed", "reason", err)
 	}
 	if b.lastError = err; err == nil {
-		b.lastError = b.zones.served.Load().unsupported() // unsupported settings; the rest is served
+		b.lastError = b.zones.served.Load().checkSupport() // unsupported settings; the rest is served
 		if now := b.zones.served.Load().revision; b.content != now {
 			b.content = now
 			b.log.Info("content applied", "revision", now)

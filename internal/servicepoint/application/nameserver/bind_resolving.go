@@ -94,8 +94,8 @@ func redirectsAll(p zonedata.Policy) bool {
 	return err == nil && p.Override == "REDIRECT"
 }
 
-// unsupported returns an error for content that BIND does not support; nil if there is none.
-func (s *served) unsupported() error {
+// checkSupport returns an error for content that BIND does not support; nil if there is none.
+func (s *served) checkSupport() error {
 	for _, v := range s.views {
 		for _, p := range v.Policies {
 			if redirectsAll(p) {

@@ -47,8 +47,8 @@ func (j *journal) add(s step, records int) {
 	}
 }
 
-// since returns the changes after a serial; nil if the journal does not contain them.
-func (j *journal) since(serial uint32) []step {
+// changesAfter returns the changes after a serial; nil if the journal does not contain them.
+func (j *journal) changesAfter(serial uint32) []step {
 	for i := range j.steps {
 		if j.steps[i].from == serial {
 			return j.steps[i:len(j.steps):len(j.steps)]

@@ -25,9 +25,9 @@ import (
 
 // listener serves one address: over UDP and TCP, over TLS, or over HTTPS.
 type listener struct {
-	a   *nameServer
-	at  netip.AddrPort
-	way way
+	a         *nameServer
+	address   netip.AddrPort
+	transport way
 	// packets are the UDP sockets, one per processor; the kernel distributes clients across them.
 	packets []*net.UDPConn
 	stream  net.Listener
@@ -62,7 +62,7 @@ const (
 // listen opens the sockets of an address.
 func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
 	most := fairlisten.ShareLimit(a.listenerCount, maxConnections)
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
+	l := &listener{a: a, address: at, transport: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -105,13 +105,13 @@ func (l *listener) check(ctx context.Context) error {
 	m.SetQuestion("version.bind.", dns.TypeTXT)
 	m.Question[0].Qclass = dns.ClassCHAOS
 	client := dns.Client{Timeout: checkTimeout}
-	switch l.way {
+	switch l.transport {
 	case tlsWay:
 		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 	case httpsWay:
 		return l.checkWeb(ctx, m)
 	}
-	_, _, err := client.ExchangeContext(ctx, m, l.at.String())
+	_, _, err := client.ExchangeContext(ctx, m, l.address.String())
 	return err
 }
 
@@ -180,7 +180,7 @@ func (l *listener) servePackets(c *net.UDPConn) {
 
 // newReceiver returns an observer of a socket.
 func (l *listener) newReceiver() *application.Receiver {
-	return application.NewReceiver(l.a.log, l.at.String(), func() { l.a.counts.receiveFailures.Add(1) })
+	return application.NewReceiver(l.a.log, l.address.String(), func() { l.a.counts.receiveFailures.Add(1) })
 }
 
 // addressOf returns the address of a client without its IPv6 zone.

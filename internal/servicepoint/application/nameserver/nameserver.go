@@ -225,8 +225,8 @@ type nameServer struct {
 
 // counts are the numbers of answers by response code, and of ignored packets.
 type counts struct {
-	codes [16]atomic.Int64
-	left  atomic.Int64
+	codes   [16]atomic.Int64
+	ignored atomic.Int64
 	// limited counts the answers that the rate limit truncated or dropped.
 	limited atomic.Int64
 	// receiveFailures counts failures of sockets.
@@ -309,7 +309,7 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 		switch there := before[l.addrPort()]; {
 		case there == nil:
 			err = errors.Join(err, open(l.addrPort(), l.way()))
-		case there.way == l.way():
+		case there.transport == l.way():
 			after[l.addrPort()] = there
 		default:
 			others = append(others, l)
@@ -331,13 +331,13 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range closed {
-		again, failed := a.listen(l.at, l.way)
+		again, failed := a.listen(l.address, l.transport)
 		if failed != nil {
-			delete(a.listeners, l.at)
-			err = fmt.Errorf("%w: %w; and listening on %s as before: %w", application.ErrBroken, err, l.at, failed)
+			delete(a.listeners, l.address)
+			err = fmt.Errorf("%w: %w; and listening on %s as before: %w", application.ErrBroken, err, l.address, failed)
 			continue
 		}
-		a.listeners[l.at] = again
+		a.listeners[l.address] = again
 		again.run()
 	}
 	return nil, nil, err
@@ -366,7 +366,7 @@ func (a *nameServer) ApplyContent(in io.Reader) error {
 		return err
 	}
 	a.notifyRevision()
-	a.notifier.changed(before, a.served.Load())
+	a.notifier.notifyChanged(before, a.served.Load())
 	s := a.served.Load()
 	a.log.Info("content applied", "revision", s.revision, "zones", len(s.zones))
 	return nil
@@ -389,11 +389,11 @@ func (a *nameServer) watch(ctx context.Context) {
 			all = append(all, one)
 		}
 		a.mu.Unlock()
-		slices.SortFunc(all, func(a, b *listener) int { return a.at.Compare(b.at) })
+		slices.SortFunc(all, func(a, b *listener) int { return a.address.Compare(b.address) })
 		silent := []string{}
 		for _, one := range all {
 			if err := one.check(ctx); err != nil {
-				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.at, err))
+				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.address, err))
 			}
 		}
 		if until := a.expiry.Load(); until > 0 && time.Now().UnixMilli() > until {
@@ -456,8 +456,8 @@ type Diagnostics struct {
 func (a *nameServer) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
-		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
-		ReceiveFailures: a.counts.receiveFailures.Load(), Signatures: a.signatures.made.Load(), Unsigned: a.ahead.zones()}
+		Left: a.counts.ignored.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
+		ReceiveFailures: a.counts.receiveFailures.Load(), Signatures: a.signatures.created.Load(), Unsigned: a.ahead.zones()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		if d.Records += z.records; z.chain != nil {

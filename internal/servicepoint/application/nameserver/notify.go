@@ -45,8 +45,8 @@ func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) ne
 	return &notifier{log: log, sourceFor: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
 }
 
-// changed notifies the targets of all zones that are new or whose serial differs from before.
-func (n *notifier) changed(before map[string]uint32, after *served) {
+// notifyChanged notifies the targets of all zones that are new or whose serial differs from before.
+func (n *notifier) notifyChanged(before map[string]uint32, after *served) {
 	for _, v := range after.views {
 		for _, z := range v.zones {
 			z.mu.RLock()

@@ -72,7 +72,7 @@ func (a *answer) writeSignatures(name, owner string, s *set, ttl uint32, section
 
 // denied is a proof record in an answer.
 type denied struct {
-	of    *chain
+	chain *chain
 	owner string
 }
 

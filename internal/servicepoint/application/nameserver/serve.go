@@ -44,7 +44,7 @@ func (a *nameServer) answerWith(one *exchange, m, buf []byte, client netip.Addr,
 	q, out := &one.query, &one.answer
 	code, ok := q.parse(m)
 	if !ok {
-		a.counts.left.Add(1)
+		a.counts.ignored.Add(1)
 		return nil
 	}
 	limit := q.size

@@ -118,7 +118,7 @@ func (s *served) signings() map[*signing]bool {
 // next returns the content after a stream, and the names to sign ahead once it is served. anew reports that the stream begins at nothing
 // and shares no zone with the current content. Other streams change zones in place, for all revisions that contain them.
 func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due map[zoneKey]*namesToSign, anew bool, err error) {
-	t := &contentReader{before: s, current: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
+	t := &contentReader{before: s, current: s, signatures: made, zones: map[string]*change{}, deleted: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
 		return nil, nil, false, err
 	}
@@ -134,7 +134,7 @@ func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due
 		}
 	}
 	next.updateChains()
-	return next, t.unsigned(next), t.before != s, nil
+	return next, t.findUnsigned(next), t.before != s, nil
 }
 
 // contentReader is a stream that is being read. It changes no zone in use.
@@ -142,13 +142,13 @@ type contentReader struct {
 	before *served
 	// current is the content in use, which is before unless the stream begins at nothing.
 	current *served
-	// made is the cache of signatures.
-	made     *signatures
-	to       string
-	settings []byte
-	zones    map[string]*change
-	gone     map[string]bool
-	now      *change
+	// signatures is the cache of signatures.
+	signatures *signatures
+	to         string
+	settings   []byte
+	zones      map[string]*change
+	deleted    map[string]bool
+	now        *change
 }
 
 func (t *contentReader) Start(h zonedata.Header) error {
@@ -203,7 +203,7 @@ func (t *contentReader) Added(r zonedata.Record) error {
 }
 
 func (t *contentReader) Deleted(id string) error {
-	t.gone[id] = true
+	t.deleted[id] = true
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (t *contentReader) make() (*served, error) {
 	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
 	hashes := map[string]string{}
 	for id, z := range t.before.zones {
-		if !t.gone[id] {
+		if !t.deleted[id] {
 			next.zones[id] = z
 			z.mu.RLock()
 			hashes[id] = z.hash.String()
@@ -288,7 +288,7 @@ func (t *contentReader) signingOf(of zonedata.Zone, apex string) (*signing, erro
 			return z.signing, nil
 		}
 	}
-	return newSigning(*of.Signing, apex, t.made)
+	return newSigning(*of.Signing, apex, t.signatures)
 }
 
 // updateChains creates or removes the chains of zones before they are served. The caller ensures that no other goroutine changes zones.

@@ -37,8 +37,8 @@ const (
 type signatures struct {
 	seed   maphash.Seed
 	shards [signatureShards]signatureShard
-	// made counts the created signatures.
-	made atomic.Int64
+	// created counts the created signatures.
+	created atomic.Int64
 }
 
 // signatureShard is a part of the cache.
@@ -71,7 +71,7 @@ func (c *signatures) get(key signatureKey, of *set, until int64, sign func() (*s
 	if err != nil {
 		return nil, err
 	}
-	c.made.Add(1)
+	c.created.Add(1)
 	key.owner = strings.Clone(key.owner) // it may be in the memory of a query
 	one := &cachedSignature{*out, of.data, renewal}
 	if key.kind == dns.TypeNSEC || key.kind == dns.TypeNSEC3 { // generated for the answer
@@ -88,7 +88,7 @@ func (s *signatureShard) find(key signatureKey) *cachedSignature {
 	there := s.now[key]
 	if there == nil {
 		if there = s.before[key]; there != nil {
-			s.keep(key, there)
+			s.store(key, there)
 		}
 	}
 	return there
@@ -97,11 +97,11 @@ func (s *signatureShard) find(key signatureKey) *cachedSignature {
 func (s *signatureShard) put(key signatureKey, one *cachedSignature) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep(key, one)
+	s.store(key, one)
 }
 
-// keep stores an entry. The caller holds mu.
-func (s *signatureShard) keep(key signatureKey, one *cachedSignature) {
+// store stores an entry. The caller holds mu.
+func (s *signatureShard) store(key signatureKey, one *cachedSignature) {
 	if s.now == nil || len(s.now) >= maxSignatures {
 		s.now, s.before = map[signatureKey]*cachedSignature{}, s.now
 	}

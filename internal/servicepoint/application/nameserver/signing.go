@@ -20,7 +20,7 @@ type signing struct {
 	apex     string
 	// keySigners sign the DNSKEY, CDS and CDNSKEY RRsets, zoneSigners all others.
 	keySigners, zoneSigners []signingKey
-	made                    *signatures
+	signatures              *signatures
 }
 
 // signingKey is a private key with its tag and algorithm.
@@ -32,7 +32,7 @@ type signingKey struct {
 
 // newSigning reads the signing settings of a zone.
 func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, error) {
-	s := &signing{settings: of, apex: apex, made: made}
+	s := &signing{settings: of, apex: apex, signatures: made}
 	name, _, err := dns.UnpackDomainName([]byte(apex), 0)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *signing) signaturesFor(owner string, of *set, now time.Time) (*set, err
 
 // signaturesUntil returns signatures of an RRset whose renewal time is after until, unless their validity is too short.
 func (s *signing) signaturesUntil(owner string, of *set, now, until time.Time) (*set, error) {
-	return s.made.get(signatureKey{s, owner, of.kind}, of, until.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
+	return s.signatures.get(signatureKey{s, owner, of.kind}, of, until.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
 }
 
 // copyTime returns the maximum age of a copy of the zone. The manager then raises the serial, so that secondaries transfer the zone again,

@@ -304,7 +304,7 @@ func TestSigningStarts(t *testing.T) {
 	}
 	made := a.awaitSigned(t)
 	a.question(t, "mail.harbour.example.", dns.TypeA, do)
-	if again := a.signatures.made.Load(); again != made {
+	if again := a.signatures.created.Load(); again != made {
 		t.Errorf("%d signatures were made for an answer that was given before", again-made)
 	}
 	broken := signed

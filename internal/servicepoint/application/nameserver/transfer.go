@@ -228,7 +228,7 @@ func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	if serial == z.serial {
 		return *s, nil, true
 	}
-	steps = z.journal.since(serial)
+	steps = z.journal.changesAfter(serial)
 	return *s, steps, steps != nil
 }
 

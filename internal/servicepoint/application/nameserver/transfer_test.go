@@ -194,11 +194,11 @@ func TestJournal(t *testing.T) {
 	for serial := range uint32(3000) {
 		j.add(step{from: serial, to: serial + 1, added: []zonedata.Record{record}}, 10)
 	}
-	if j.size != minJournalSize || len(j.since(2000)) != 1000 || j.since(1999) != nil || j.since(3000) != nil {
+	if j.size != minJournalSize || len(j.changesAfter(2000)) != 1000 || j.changesAfter(1999) != nil || j.changesAfter(3000) != nil {
 		t.Errorf("%d records, %d steps", j.size, len(j.steps))
 	}
 	j.add(step{from: 3005, to: 3006}, 10)
-	if j.since(2500) != nil || len(j.since(3005)) != 1 {
+	if j.changesAfter(2500) != nil || len(j.changesAfter(3005)) != 1 {
 		t.Error("there is a gap")
 	}
 	if j.add(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {

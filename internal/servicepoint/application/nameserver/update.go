@@ -158,7 +158,7 @@ func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
 	var q query
 	code, ok := q.parse(m)
 	if !ok {
-		a.counts.left.Add(1)
+		a.counts.ignored.Add(1)
 		return nil
 	}
 	served := a.served.Load()
@@ -171,7 +171,7 @@ func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
 	}
 	if code == 0 {
 		if code, ok = a.decideOnce(served, &q, m, w, sign); !ok {
-			a.counts.left.Add(1)
+			a.counts.ignored.Add(1)
 			return nil
 		}
 	}

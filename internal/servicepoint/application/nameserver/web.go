@@ -102,7 +102,7 @@ func (l *listener) checkWeb(ctx context.Context, m *dns.Msg) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+l.at.String()+webPath, bytes.NewReader(wire))
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+l.address.String()+webPath, bytes.NewReader(wire))
 	if err != nil {
 		return err
 	}

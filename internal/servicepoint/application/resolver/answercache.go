@@ -151,8 +151,8 @@ const (
 	prefetchParts = 10
 )
 
-// follow takes over the queries of a previous answer to the same question.
-func (a *packedAnswer) follow(previous *packedAnswer) {
+// adoptQueries takes over the queries of a previous answer to the same question.
+func (a *packedAnswer) adoptQueries(previous *packedAnswer) {
 	age := a.stored - previous.stored
 	if a.content != previous.content || age > int64(prefetchTime) {
 		return

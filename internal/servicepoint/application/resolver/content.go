@@ -71,7 +71,7 @@ func (r *resolver) ApplyContent(in io.Reader) error {
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now := r.content.Load()
 	for hidden := false; ; { // hidden: after a stream that begins at nothing, only the result of the last stream is applied
-		t := &contentReader{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
+		t := &contentReader{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, deleted: map[string]bool{}}
 		err := zonedata.Read(streams, t)
 		var next *content
 		if err == nil {
@@ -82,7 +82,7 @@ func (r *resolver) ApplyContent(in io.Reader) error {
 		}
 		_, err = streams.Peek(1)
 		last := errors.Is(err, io.EOF)
-		if hidden = hidden || t.anew; (last || !hidden) && r.instance != nil {
+		if hidden = hidden || t.isWhole; (last || !hidden) && r.instance != nil {
 			if err := r.start(r.requested, next); err != nil { // the previous content remains in use
 				return err
 			}
@@ -109,15 +109,15 @@ type contentReader struct {
 	isPolicy map[string]bool
 	changes  map[string]*policyChange
 	hashes   map[string]zonedata.Hash
-	gone     map[string]bool
-	// anew reports that the stream begins at nothing.
-	anew bool
+	deleted  map[string]bool
+	// isWhole reports that the stream begins at nothing.
+	isWhole bool
 	// The following fields belong to the zone that is being read.
-	id    string
-	hash  zonedata.Hash
-	wants string
-	now   *policyChange
-	begun bool
+	id       string
+	hash     zonedata.Hash
+	expected string
+	now      *policyChange
+	isBegun  bool
 }
 
 // policyChange is the change of a policy in a stream: the whole policy if whole is set, else the changed records.
@@ -130,7 +130,7 @@ func (t *contentReader) Start(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return errors.New("the data does not start at the current revision")
 	}
-	if t.anew = h.From == ""; t.anew {
+	if t.isWhole = h.From == ""; t.isWhole {
 		t.before = &content{}
 	}
 	t.to = h.To
@@ -158,10 +158,10 @@ func (t *contentReader) Settings(text []byte) error { return t.read(text) }
 
 // finish checks the hash of the zone that was read.
 func (t *contentReader) finish() error {
-	if !t.begun {
+	if !t.isBegun {
 		return nil
 	}
-	if t.hash.String() != t.wants {
+	if t.hash.String() != t.expected {
 		return fmt.Errorf("the content of zone %s does not match its hash", t.id)
 	}
 	t.hashes[t.id] = t.hash
@@ -172,7 +172,7 @@ func (t *contentReader) Zone(c zonedata.Change) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
-	t.id, t.wants, t.begun, t.now = c.ID, c.To, true, nil
+	t.id, t.expected, t.isBegun, t.now = c.ID, c.To, true, nil
 	var known bool
 	if t.hash, known = t.before.hashes[c.ID]; c.From == "" {
 		t.hash = zonedata.Hash{}
@@ -219,7 +219,7 @@ func (t *contentReader) Deleted(id string) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
-	t.begun, t.gone[id] = false, true
+	t.isBegun, t.deleted[id] = false, true
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (t *contentReader) make() (*content, error) {
 	texts := map[string]string{}
 	for _, all := range []map[string]zonedata.Hash{t.before.hashes, t.hashes} {
 		for id, hash := range all {
-			if _, again := t.hashes[id]; again || !t.gone[id] {
+			if _, again := t.hashes[id]; again || !t.deleted[id] {
 				next.hashes[id], texts[id] = hash, hash.String()
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // front answers the queries of a listener over UDP. It answers a query itself if CoreDNS has answered the same one from its cache, and if
 // no rule, log or setting treats the client or the query otherwise. CoreDNS answers all others.
 type front struct {
-	of     *generation
-	server *dnsserver.Server
+	generation *generation
+	server     *dnsserver.Server
 	// ctx is the context of queries to CoreDNS.
 	ctx  context.Context //nolint:containedctx // the values of a server, without a lifetime
 	hits hitCounters
@@ -62,10 +62,12 @@ type verdict struct {
 func (f *front) verdictOf(client netip.Addr, generation uint64) verdict {
 	v := verdict{client: client, content: generation}
 	if client.Zone() != "" ||
-		len(f.of.settings.allow) > 0 && !slices.ContainsFunc(f.of.settings.allow, func(p netip.Prefix) bool { return p.Contains(client) }) {
+		len(f.generation.settings.allow) > 0 && !slices.ContainsFunc(f.generation.settings.allow, func(p netip.Prefix) bool {
+			return p.Contains(client)
+		}) {
 		return v
 	}
-	c := f.of.resolver.content.Load()
+	c := f.generation.resolver.content.Load()
 	if v.cached = true; len(c.views) == 0 {
 		return v
 	}
@@ -84,8 +86,8 @@ func (f *front) verdictOf(client netip.Addr, generation uint64) verdict {
 // clientSlots is the number of clients whose verdict a reader remembers.
 const clientSlots = 256
 
-// remembered returns the verdict about a client, from the reader's memory if it is there.
-func (r *packetReader) remembered(f *front, client netip.Addr, generation uint64) *verdict {
+// recallVerdict returns the verdict about a client, from the reader's memory if it is there.
+func (r *packetReader) recallVerdict(f *front, client netip.Addr, generation uint64) *verdict {
 	bytes := client.As16()
 	slot := &r.clients[(uint(bytes[15])*31+uint(bytes[14])*17+uint(bytes[13])*7+uint(bytes[7]))%clientSlots]
 	if r.verdictsOf != f {
@@ -99,19 +101,19 @@ func (r *packetReader) remembered(f *front, client netip.Addr, generation uint64
 
 // cachedAnswer returns the cached answer to a query, in a buffer; nil if CoreDNS must answer. A panic costs only the shortcut.
 func (f *front) cachedAnswer(r *packetReader, m, buf []byte, client netip.AddrPort, generation uint64, now int64) (out []byte) {
-	s := &f.of.settings
+	s := &f.generation.settings
 	q := &r.query
 	if s.cache == nil || !q.parse(m) || s.dns64 && q.kind == dns.TypeAAAA {
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			f.of.log.Error("panic while answering a query", "panic", p, "stack", string(debug.Stack()))
+			f.generation.log.Error("panic while answering a query", "panic", p, "stack", string(debug.Stack()))
 			out = nil
 		}
 	}()
 	address := client.Addr().Unmap()
-	v := r.remembered(f, address, generation)
+	v := r.recallVerdict(f, address, generation)
 	if !v.cached {
 		return nil
 	}
@@ -162,9 +164,9 @@ func (f *front) store(p *passing, m *dns.Msg, client netip.Addr) {
 	}
 	p.query.setView(v.view)
 	a.key, a.content = string(p.query.key), p.generation
-	cache := f.of.settings.cache
+	cache := f.generation.settings.cache
 	if previous := cache.find(p.query.key); previous != nil {
-		a.follow(previous)
+		a.adoptQueries(previous)
 	}
 	cache.put(a, a.stored)
 }

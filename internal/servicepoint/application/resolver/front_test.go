@@ -289,22 +289,22 @@ func TestPrefetchSeesQueries(t *testing.T) {
 	}
 	for range 4 {
 		next := &packedAnswer{ttl: a.ttl - 10, original: a.ttl - 10, passes: 1, stored: a.stored + 10*second}
-		next.follow(a)
+		next.adoptQueries(a)
 		a = next
 	}
 	if a.passes != 5 || a.original != 100 || a.leavesToPrefetch(a.stored) || !a.leavesToPrefetch(a.stored+second) {
 		t.Errorf("after five queries: %+v", a)
 	}
 	last := &packedAnswer{ttl: 11, original: 11, passes: 1, stored: a.stored + 49*second}
-	if last.follow(a); !last.leavesToPrefetch(last.stored) {
+	if last.adoptQueries(a); !last.leavesToPrefetch(last.stored) {
 		t.Errorf("in the last part: %+v", last)
 	}
 	fresh := &packedAnswer{ttl: 99, original: 99, passes: 1, stored: last.stored + second}
-	if fresh.follow(last); fresh.original != 99 || fresh.leavesToPrefetch(fresh.stored) {
+	if fresh.adoptQueries(last); fresh.original != 99 || fresh.leavesToPrefetch(fresh.stored) {
 		t.Errorf("after the refresh: %+v", fresh)
 	}
 	late := &packedAnswer{ttl: 30, original: 30, passes: 1, stored: fresh.stored + int64(2*prefetchTime)}
-	if late.follow(fresh); late.passes != 1 {
+	if late.adoptQueries(fresh); late.passes != 1 {
 		t.Errorf("after a long time: %+v", late)
 	}
 }

@@ -67,10 +67,10 @@ func (h *hitCounters) load(f *front) {
 	h.requests = cacheRequests.WithLabelValues(server, ".", "")
 	h.success = cacheHits.WithLabelValues(server, "success", ".", "")
 	h.denials = cacheHits.WithLabelValues(server, "denial", ".", "")
-	if len(f.of.settings.allow) > 0 {
+	if len(f.generation.settings.allow) > 0 {
 		h.allowed = acl.RequestAllowCount.WithLabelValues(server, "")
 	}
-	if !f.of.settings.measured {
+	if !f.generation.settings.measured {
 		return
 	}
 	h.withDO = vars.RequestDo.WithLabelValues(server, ".", "")
@@ -84,7 +84,7 @@ func (h *hitCounters) load(f *front) {
 // count counts an answer to a client. since is when the query was received, and size its size in bytes.
 func (h *hitCounters) count(f *front, q *packedQuery, a *packedAnswer, size int, client netip.Addr, since int64) {
 	h.given.Inc()
-	f.of.resolver.answers.add(int(a.wire[3] & 15))
+	f.generation.resolver.answers.add(int(a.wire[3] & 15))
 	h.requests.Inc()
 	if a.denied {
 		h.denials.Inc()

@@ -34,8 +34,8 @@ const uncached = "uncached"
 
 // socket contains the sockets of a listener: TCP, and UDP unless it uses TLS.
 type socket struct {
-	of     Listener
-	stream *net.TCPListener
+	listener Listener
+	stream   *net.TCPListener
 	// packets are the UDP sockets, one per processor; the kernel distributes clients across them. local is their address.
 	packets []*net.UDPConn
 	local   net.Addr
@@ -62,7 +62,7 @@ func open(of Listener) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{of: of, stream: l.(*net.TCPListener), work: make(chan *packetWriter)} //nolint:forcetypeassert // the network is tcp
+	s := &socket{listener: of, stream: l.(*net.TCPListener), work: make(chan *packetWriter)} //nolint:forcetypeassert // the network is tcp
 	if of.TLS {
 		return s, nil
 	}
@@ -101,7 +101,7 @@ func (s *socket) use(f *front) {
 // openFor returns the sockets for listeners: existing ones and new ones. If one cannot be opened, the new ones are closed.
 func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 	for _, of := range listeners {
-		at := slices.IndexFunc(r.sockets, func(s *socket) bool { return s.of == of })
+		at := slices.IndexFunc(r.sockets, func(s *socket) bool { return s.listener == of })
 		if at >= 0 {
 			all = append(all, r.sockets[at])
 			continue
@@ -161,14 +161,14 @@ func newGeneration(r *resolver, sockets []*socket, settings frontSettings) *gene
 func (g *generation) enter() bool {
 	g.pending.Add(1)
 	if g.ended.Load() {
-		g.leave()
+		g.endAnswer()
 		return false
 	}
 	return true
 }
 
-// leave ends an answer of CoreDNS.
-func (g *generation) leave() {
+// endAnswer ends an answer of CoreDNS.
+func (g *generation) endAnswer() {
 	if g.pending.Add(-1) == 0 && g.ended.Load() {
 		g.idleOnce.Do(func() { close(g.idle) })
 	}
@@ -203,7 +203,7 @@ func (g *generation) install() {
 // start starts serving. It creates all servers before the first one serves, because creating one sets up the shared plugins.
 func (g *generation) start() error {
 	for _, s := range g.sockets {
-		one, err := g.serverOf(s.of)
+		one, err := g.serverOf(s.listener)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (g *generation) frontOf(one server) *front {
 		return nil
 	}
 	ctx := context.WithValue(context.Background(), dnsserver.Key{}, plain)
-	f := &front{of: g, server: plain, ctx: context.WithValue(ctx, dnsserver.LoopKey{}, 0)}
+	f := &front{generation: g, server: plain, ctx: context.WithValue(ctx, dnsserver.LoopKey{}, 0)}
 	f.hits.load(f)
 	return f
 }
@@ -240,7 +240,7 @@ func (g *generation) serve(one server, s *socket, limit int) error {
 	}
 	fair := fairlisten.New(stream, fairlisten.Limits{Max: limit, PerNetwork: max(limit/4, 1)})
 	g.copies = append(g.copies, fair)
-	go func() { g.logStopped(s.of, one.Serve(fair)) }()
+	go func() { g.logStopped(s.listener, one.Serve(fair)) }()
 	return nil
 }
 

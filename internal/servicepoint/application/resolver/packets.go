@@ -28,15 +28,16 @@ type packetReader struct {
 func (s *socket) readPackets(c *net.UDPConn) {
 	p, err := udpbatch.New(c)
 	if err != nil {
-		s.front.Load().of.logStopped(s.of, err)
+		s.front.Load().generation.logStopped(s.listener, err)
 		return
 	}
 	r := &packetReader{s: s, p: p}
-	receiver := application.NewReceiver(s.front.Load().of.log, s.of.address(), receiveFailures.WithLabelValues(s.of.address()).Inc)
+	address := s.listener.address()
+	receiver := application.NewReceiver(s.front.Load().generation.log, address, receiveFailures.WithLabelValues(address).Inc)
 	_ = p.Serve(func(n int) { // until the socket is closed
 		receiver.Received()
 		f := s.front.Load()
-		generation, now := f.of.resolver.contents.Load(), clock()
+		generation, now := f.generation.resolver.contents.Load(), clock()
 		for i := range n {
 			m := p.Message(i)
 			if answer := f.cachedAnswer(r, m, p.Buffer(i), p.Client(i), generation, now); answer != nil {
@@ -93,8 +94,8 @@ func (s *socket) answerAll(w *packetWriter) {
 // answer answers a query. While a configuration is replaced, the new one answers.
 func (s *socket) answer(w *packetWriter) {
 	for range 2 {
-		if f := s.front.Load(); f.of.enter() {
-			defer f.of.leave()
+		if f := s.front.Load(); f.generation.enter() {
+			defer f.generation.endAnswer()
 			f.answer(w)
 			return
 		}
@@ -123,9 +124,9 @@ func (f *front) answer(w *packetWriter) {
 	}
 	w.front = f
 	ctx := f.ctx
-	if f.of.settings.cache != nil {
-		p := &passing{generation: f.of.resolver.contents.Load()}
-		if p.query.parse(in) && !(f.of.settings.dns64 && p.query.kind == dns.TypeAAAA) {
+	if f.generation.settings.cache != nil {
+		p := &passing{generation: f.generation.resolver.contents.Load()}
+		if p.query.parse(in) && !(f.generation.settings.dns64 && p.query.kind == dns.TypeAAAA) {
 			w.passing = p
 			ctx = context.WithValue(ctx, passingKey{}, p)
 		}

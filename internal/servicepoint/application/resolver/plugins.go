@@ -86,7 +86,7 @@ func registerPlugins() {
 		return nil
 	})
 	plugin.Register(policies, func(c *caddy.Controller) error {
-		p := &policing{of: global.starts.Load().resolver}
+		p := &policing{resolver: global.starts.Load().resolver}
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			p.next = next
 			return p

@@ -27,8 +27,8 @@ const policies = "policies"
 
 // policing applies the response policies of the client's view.
 type policing struct {
-	next plugin.Handler
-	of   *resolver
+	next     plugin.Handler
+	resolver *resolver
 }
 
 // Name returns the name of the plugin.
@@ -44,7 +44,7 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 		return refuse(w, m)
 	}
 	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: request.Request{W: w, Req: m}}
-	if c := p.of.content.Load(); len(c.views) > 0 {
+	if c := p.resolver.content.Load(); len(c.views) > 0 {
 		client, err := netip.ParseAddr(q.r.IP())
 		if err != nil {
 			return dns.RcodeServerFailure, err
@@ -63,7 +63,7 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 		}
 	}
 	name, err := zonedata.WireName(m.Question[0].Name)
-	if err != nil || len(q.policies) == 0 && !p.of.hasZones.Load() {
+	if err != nil || len(q.policies) == 0 && !p.resolver.hasZones.Load() {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
 	q.name = name[:len(name)-1]
@@ -155,7 +155,7 @@ func (q *policedQuestion) followAliases(answer *dns.Msg) error {
 	kind := q.m.Question[0].Qtype
 	for range maxAliases {
 		if kind == dns.TypeCNAME || kind == dns.TypeANY || answer.Rcode != dns.RcodeSuccess || len(answer.Answer) == 0 ||
-			!q.p.of.hasZones.Load() {
+			!q.p.resolver.hasZones.Load() {
 			return nil
 		}
 		target := ""
@@ -382,7 +382,7 @@ func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, e
 		does.action = passThrough
 	}
 	policed.WithLabelValues(is.policy.name, actions[is.rule.action]).Inc()
-	q.p.of.logMatch(q, is)
+	q.p.resolver.logMatch(q, is)
 	switch does.action {
 	case drop:
 		return dns.RcodeSuccess, nil // no answer is sent
@@ -403,7 +403,7 @@ func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, e
 		reply.Truncated, reply.Answer = true, nil
 	case localData:
 		why = dns.ExtendedErrorCodeForgedAnswer
-		if err := q.forge(reply, is); err != nil {
+		if err := q.addRuleRecords(reply, is); err != nil {
 			return dns.RcodeServerFailure, err
 		}
 	}
@@ -414,8 +414,8 @@ func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, e
 	return reply.Rcode, q.w.WriteMsg(withExtendedError(reply, q.m, why))
 }
 
-// forge adds the records of a rule to a reply, and the target of an alias among them.
-func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
+// addRuleRecords adds the records of a rule to a reply, and the target of an alias among them.
+func (q *policedQuestion) addRuleRecords(reply *dns.Msg, is match) error {
 	kind := q.m.Question[0].Qtype
 	for _, data := range is.rule.data {
 		rr, err := data.RR()

@@ -82,7 +82,7 @@ func unboundProgram() (string, error) {
 type recursor struct {
 	settings  Recursion
 	upstreams []Upstream
-	at        string
+	address   string
 	log       *slog.Logger
 	stop      context.CancelFunc
 	ended     sync.WaitGroup
@@ -122,7 +122,7 @@ func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor
 	if err != nil {
 		return nil, err
 	}
-	n := &recursor{settings: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
+	n := &recursor{settings: *c.Recursion, upstreams: c.Upstreams, address: at.String(), log: log}
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	failed := make(chan error, 1)
@@ -131,7 +131,7 @@ func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor
 	q.SetQuestion("localhost.", dns.TypeA) // unbound answers this name itself
 	for end := time.Now().Add(recursorStart); ; {
 		client := dns.Client{Timeout: 200 * time.Millisecond}
-		if _, _, err = client.ExchangeContext(ctx, q.Copy(), n.at); err == nil {
+		if _, _, err = client.ExchangeContext(ctx, q.Copy(), n.address); err == nil {
 			return n, nil
 		}
 		select {
@@ -189,7 +189,7 @@ func (n *recursor) close() {
 func (n *recursor) configuration() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	_, port, _ := net.SplitHostPort(n.at)
+	_, port, _ := net.SplitHostPort(n.address)
 	line("server:\n interface: 127.0.0.1@%s\n access-control: 127.0.0.0/8 allow\n do-daemonize: no\n use-syslog: no\n logfile: \"\"", port)
 	line(" username: \"\"\n chroot: \"\"\n directory: \"\"\n pidfile: \"\"\n num-threads: %d", min(runtime.NumCPU(), 4))
 	line(" hide-version: yes\n hide-identity: yes")

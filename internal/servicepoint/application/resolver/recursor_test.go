@@ -89,7 +89,7 @@ func TestRecursion(t *testing.T) {
 	if answer, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(r, at); err != nil || !answer.AuthenticatedData {
 		t.Errorf("a validated answer does not have the AD bit: %v %v", answer, err)
 	}
-	port := app.recursor.at[strings.LastIndex(app.recursor.at, ":")+1:]
+	port := app.recursor.address[strings.LastIndex(app.recursor.address, ":")+1:]
 	pids := func() []string {
 		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(syscall.Getpid()), "unbound").Output() //nolint:gosec // our own number
 		return strings.Fields(string(out))

@@ -138,7 +138,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 		return err
 	}
 	if recursor != nil {
-		c.Upstreams = []Upstream{{Address: recursor.at}}
+		c.Upstreams = []Upstream{{Address: recursor.address}}
 	}
 	previous := r.recursor
 	defer func() { // close the recursor that is not used: the previous one, or the new one after an error
@@ -246,8 +246,8 @@ func (r *resolver) watch(ctx context.Context, l *periodicCheck, ask func(context
 
 // question is a query to an address; config is nil for UDP.
 type question struct {
-	at     string
-	config *tls.Config
+	address string
+	config  *tls.Config
 }
 
 // ownQuestion is the name of the resolver's health check query.
@@ -257,7 +257,7 @@ const ownQuestion = "version.bind."
 func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Listen))
 	for i, l := range c.Listen {
-		questions[i].at = l.localAddress()
+		questions[i].address = l.localAddress()
 		if l.TLS {
 			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 		}
@@ -272,7 +272,7 @@ func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Upstreams))
 	for i, u := range c.Upstreams {
-		questions[i].at = u.Address
+		questions[i].address = u.Address
 		if u.TLSServerName != "" {
 			questions[i].config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.TLSServerName}
 		}
@@ -294,15 +294,15 @@ func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[strin
 			if one.config != nil {
 				client.Net, client.TLSConfig = "tcp-tls", one.config
 			}
-			answer, _, err := client.ExchangeContext(ctx, q.Copy(), one.at)
+			answer, _, err := client.ExchangeContext(ctx, q.Copy(), one.address)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				found[one.at] = "no answer: " + err.Error()
+				found[one.address] = "no answer: " + err.Error()
 				silent++
 				return
 			}
-			found[one.at] = dns.RcodeToString[answer.Rcode]
+			found[one.address] = dns.RcodeToString[answer.Rcode]
 		})
 	}
 	group.Wait()

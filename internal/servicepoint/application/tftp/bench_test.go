@@ -23,7 +23,7 @@ func BenchmarkFetch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &blob{at: &space{text: []byte(data)}, size: size}
+	f := &blob{reader: &space{text: []byte(data)}, size: size}
 	library := peer.NewServer(func(_ string, to io.ReaderFrom) error {
 		_, err := to.ReadFrom(f.open())
 		return err

@@ -19,9 +19,9 @@ const protocolTFTP = "TFTP"
 
 // tftpListener answers read requests at one address.
 type tftpListener struct {
-	s    *server
-	at   netip.AddrPort
-	conn *net.UDPConn
+	s       *server
+	address netip.AddrPort
+	conn    *net.UDPConn
 	// maxUnfragmented is the number of octets that a data packet can have without fragments.
 	maxUnfragmented int
 	group           sync.WaitGroup
@@ -40,7 +40,7 @@ func (s *server) listenTFTP(at netip.AddrPort) (listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tftpListener{s: s, at: at, conn: conn, maxUnfragmented: unfragmented(at.Addr()), open: map[*net.UDPConn]bool{}}, nil
+	return &tftpListener{s: s, address: at, conn: conn, maxUnfragmented: unfragmented(at.Addr()), open: map[*net.UDPConn]bool{}}, nil
 }
 
 // Sizes of headers, in octets, and the MTU of an interface that is not found.
@@ -81,7 +81,7 @@ func (l *tftpListener) run() { l.group.Go(l.serve) }
 // serve answers requests until the listener is closed.
 func (l *tftpListener) serve() {
 	buffer := make([]byte, maxRequest+1)
-	receiver := application.NewReceiver(l.s.log, l.at.String(), func() { l.s.counts.refuse(receiveFailed) })
+	receiver := application.NewReceiver(l.s.log, l.address.String(), func() { l.s.counts.refuse(receiveFailed) })
 	for {
 		n, client, err := l.conn.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
@@ -164,13 +164,13 @@ func (s *server) endTransfer(client netip.AddrPort) {
 // transfer sends a file to a client.
 func (l *tftpListener) transfer(r request, f *blob, client netip.AddrPort) {
 	began := time.Now()
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.at.Addr(), 0)), net.UDPAddrFromAddrPort(client))
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(l.address.Addr(), 0)), net.UDPAddrFromAddrPort(client))
 	if err != nil {
 		l.s.counts.failed.Add(1)
 		l.s.log.Warn("transfer failed", "client", client.Addr(), "file", r.path, "reason", err)
 		return
 	}
-	if !l.keep(conn) {
+	if !l.recordSocket(conn) {
 		_ = conn.Close()
 		return
 	}
@@ -191,8 +191,8 @@ func (l *tftpListener) transfer(r request, f *blob, client netip.AddrPort) {
 	l.s.log.Debug("transfer completed", "client", client.Addr(), "file", r.path, "bytes", t.sent, "duration", time.Since(began))
 }
 
-// keep records the socket of a transfer. It returns false if the listener is closed.
-func (l *tftpListener) keep(conn *net.UDPConn) bool {
+// recordSocket records the socket of a transfer. It returns false if the listener is closed.
+func (l *tftpListener) recordSocket(conn *net.UDPConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open == nil {
@@ -212,7 +212,7 @@ func (l *tftpListener) drop(conn *net.UDPConn) {
 
 // check requests a file that cannot exist, and expects an error packet.
 func (l *tftpListener) check(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "udp", l.at.String())
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", l.address.String())
 	if err != nil {
 		return err
 	}

@@ -35,15 +35,15 @@ func TestTransferTimeout(t *testing.T) {
 		{time.Hour, 50 * time.Millisecond, 1}, {30 * time.Millisecond, 50 * time.Millisecond, 2}, {time.Millisecond, time.Hour, maxRetries + 1},
 	} {
 		received.Store(0)
-		x.retry, x.fixed, x.patience = c.retry, true, c.patience
+		x.retry, x.fixed, x.timeout = c.retry, true, c.patience
 		if err := x.exchange(time.Now().Add(maxDuration)); err == nil {
 			t.Error("a transfer without a client has succeeded")
 		}
 		await(t, "the packets arrive", func() bool { return received.Load() == c.packets })
 	}
 	x.negotiate(request{timeout: maxTimeout}, 1, 512)
-	if x.patience != maxWait || x.retry > maxWait/2 {
-		t.Errorf("%v, %v", x.patience, x.retry)
+	if x.timeout != maxWait || x.retry > maxWait/2 {
+		t.Errorf("%v, %v", x.timeout, x.retry)
 	}
 	for _, one := range []*net.UDPConn{conn, gone} {
 		if err := one.Close(); err != nil {

@@ -525,7 +525,7 @@ func TestContent(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none")) // contents stay in memory
 	if err := s.ApplyContent(bytes.NewReader(full)); err != nil || get("1") != one ||
-		s.tree.Load().blobs[hashOf(one)].at.(*space).file != nil {
+		s.tree.Load().blobs[hashOf(one)].reader.(*space).file != nil {
 		t.Error(err)
 	}
 }

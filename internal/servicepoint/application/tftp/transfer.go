@@ -31,9 +31,9 @@ type transfer struct {
 	// retry is the interval of the first retransmission. fixed means that later intervals are the same.
 	retry time.Duration
 	fixed bool
-	// patience is the time that the client has for an acknowledgement.
-	patience time.Duration
-	in       io.Reader
+	// timeout is the time that the client has for an acknowledgement.
+	timeout time.Duration
+	in      io.Reader
 
 	// sent counts the octets of files that were sent and acknowledged.
 	sent int64
@@ -48,7 +48,7 @@ type transfer struct {
 // negotiate sets the options of the transfer from a request, and the option acknowledgement. maxUnfragmented is the number of octets that
 // a data packet can have without fragments.
 func (t *transfer) negotiate(r request, size int64, maxUnfragmented int) {
-	t.block, t.window, t.retry, t.patience = defaultBlock, 1, retryTime, maxWait
+	t.block, t.window, t.retry, t.timeout = defaultBlock, 1, retryTime, maxWait
 	var options []byte
 	if r.block > 0 {
 		t.block = min(r.block, max(maxUnfragmented, defaultBlock))
@@ -116,7 +116,7 @@ var errRepeated = errors.New("the client repeats an acknowledgement")
 
 // exchange sends the pending packets until the client acknowledges at least one of them, and removes the acknowledged ones.
 func (t *transfer) exchange(end time.Time) error {
-	wait, last := t.retry, time.Now().Add(t.patience)
+	wait, last := t.retry, time.Now().Add(t.timeout)
 	for tries := 0; ; tries++ {
 		if err := t.send(); err != nil {
 			return err

@@ -27,14 +27,14 @@ type tree struct {
 
 // blob is the content of a file. It is a part of a temporary file, or in memory where no temporary file can be created.
 type blob struct {
-	at     io.ReaderAt
+	reader io.ReaderAt
 	offset int64
 	size   int64
 	hash   string
 }
 
 // open returns a reader for the content.
-func (b *blob) open() *io.SectionReader { return io.NewSectionReader(b.at, b.offset, b.size) }
+func (b *blob) open() *io.SectionReader { return io.NewSectionReader(b.reader, b.offset, b.size) }
 
 // loader applies one stream to a tree. It implements filetree.Receiver.
 type loader struct {
@@ -64,7 +64,7 @@ func (l *loader) Blob(hash string) error {
 	if err := l.finish(); err != nil {
 		return err
 	}
-	l.now, l.sum = &blob{hash: hash, at: l.space, offset: l.space.size}, sha256.New()
+	l.now, l.sum = &blob{hash: hash, reader: l.space, offset: l.space.size}, sha256.New()
 	return nil
 }
 

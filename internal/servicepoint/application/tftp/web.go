@@ -24,11 +24,11 @@ const (
 
 // webListener serves the files over HTTP.
 type webListener struct {
-	s      *server
-	at     netip.AddrPort
-	socket net.Listener
-	web    *http.Server
-	group  sync.WaitGroup
+	s       *server
+	address netip.AddrPort
+	socket  net.Listener
+	web     *http.Server
+	group   sync.WaitGroup
 }
 
 // listenHTTP opens a listener, one of several.
@@ -38,7 +38,7 @@ func (s *server) listenHTTP(at netip.AddrPort, several int) (listener, error) {
 		return nil, err
 	}
 	most := fairlisten.ShareLimit(several, maxWebConnections)
-	l := &webListener{s: s, at: at, socket: fairlisten.New(socket, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})}
+	l := &webListener{s: s, address: at, socket: fairlisten.New(socket, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})}
 	l.web = &http.Server{Handler: http.HandlerFunc(l.serve), MaxHeaderBytes: maxWebHeader, ReadTimeout: webIdle, IdleTimeout: webIdle,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	return l, nil
@@ -49,7 +49,7 @@ func (l *webListener) protocol() string { return protocolHTTP }
 func (l *webListener) run() {
 	l.group.Go(func() {
 		if err := l.web.Serve(l.socket); !errors.Is(err, http.ErrServerClosed) {
-			l.s.log.Error("listener stopped", "address", l.at, "error", err)
+			l.s.log.Error("listener stopped", "address", l.address, "error", err)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func (c *countingWriter) Write(p []byte) (n int, err error) {
 
 // check sends a request to this listener.
 func (l *webListener) check(ctx context.Context) error {
-	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.at.String()+checkPath, nil)
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.address.String()+checkPath, nil)
 	if err != nil {
 		return err
 	}
