@@ -181,8 +181,8 @@ func TestExplainForm(t *testing.T) {
 	s.accessible(p, "an explanation")
 }
 
-// dhcp6Network creates a network whose clients get addresses, and prefixes of a second range. It stores a lease of each kind. It returns the
-// id of the network.
+// dhcp6Network creates a network whose clients get addresses, and prefixes of a second range. It stores a lease of each kind.
+// It returns the id of the network.
 func (s *stage) dhcp6Network() string {
 	s.Helper()
 	configuration := s.id("configurations", "type:'Configuration'")
@@ -226,8 +226,9 @@ func TestDelegatedPrefixes(t *testing.T) {
 	for _, text := range []string{"2001:db9:100:8100::/56", "2001:db9:100::150", "2 leases", "not connected"} {
 		s.ok(p.Text(text))
 	}
-	for search, shows := range map[string]string{"2001:db9:100:81ff::9": "2001:db9:100:8100::/56", "2001:db9:100:8100::/60": "2001:db9:100:8100::/56",
-		"2001:db9:100::150": "2001:db9:100::150"} {
+	for search, shows := range map[string]string{"2001:db9:100:81ff::9": "2001:db9:100:8100::/56",
+		"2001:db9:100:8100::/60": "2001:db9:100:8100::/56",
+		"2001:db9:100::150":      "2001:db9:100::150"} {
 		s.enter(p, "Search leases", search)
 		s.click(p, "Filter")
 		s.ok(p.Wait(`/\n1 lease/.test(document.querySelector("#main").innerText) && document.querySelector(".grid-body .row").innerText.startsWith("` +
@@ -235,7 +236,8 @@ func TestDelegatedPrefixes(t *testing.T) {
 	}
 	s.ok(p.Go(at + "?q=2001:db9:100:8100::"))
 	s.click(p, "2001:db9:100:8100::/56")
-	for _, text := range []string{"Lease of 2001:db9:100:8100::/56", "History of this prefix", "Addresses of this client", "Connection of the server"} {
+	for _, text := range []string{"Lease of 2001:db9:100:8100::/56", "History of this prefix", "Addresses of this client",
+		"Connection of the server"} {
 		s.ok(p.Text(text))
 	}
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog .spans")].at(-1)?.innerText.includes("2001:db9:100::150")`))

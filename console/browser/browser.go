@@ -177,7 +177,8 @@ func (p *Page) Wait(expression string) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			text, _ := Eval[string](p, "((document.querySelector('dialog') ?? document.querySelector('#main') ?? document.body).innerText).slice(0, 1000)")
+			text, _ := Eval[string](p, "(document.querySelector('dialog') ?? document.querySelector('#main') ?? document.body)"+
+				".innerText.slice(0, 1000)")
 			return fmt.Errorf("the page does not come to %s; it says: %s %v", expression, text, p.Faults())
 		}
 		if err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "context") {
