@@ -98,8 +98,7 @@ func TestWindowsAreAccessible(t *testing.T) {
 		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
 		s.ok(p.Go(w.path))
 		s.ok(p.AwaitStill())
-		_, err := browser.Eval[any](p, `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("`+w.press+`")).click()`)
-		s.ok(err)
+		s.ok(p.Click(`[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("` + w.press + `"))`))
 		s.ok(p.Wait(`document.querySelector("dialog")?.innerText.includes("` + w.shows + `") && !document.querySelector("dialog .loading")`))
 		s.accessible(p, w.press+" on "+w.path)
 	}

@@ -43,10 +43,7 @@ func (s *stage) enter(p *browser.Page, label, text string) {
 	s.Helper()
 	script := `[...document.querySelectorAll("input, textarea")].find(e => (e.ariaLabel ?? e.labels?.[0]?.innerText ?? "").startsWith("` +
 		label + `"))`
-	s.ok(p.Wait(script))
-	_, err := browser.Eval[any](p, `(() => { const e = `+script+`; e.value = "`+text+`"; `+
-		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Enter(script, text))
 }
 
 // TestDHCPOfNetwork follows a day with DHCP: ranges with their forecast, leases that appear without a reload, a search, a reservation of a
@@ -70,7 +67,8 @@ func TestDHCPOfNetwork(t *testing.T) {
 	}))
 	s.ok(p.Text("late-comer")) // without a reload
 	for search, shows := range map[string]string{"10.0.0.150": "\\n1 lease", "00:00:5e:00:53:0a": "late-comer", "late": "\\n1 lease",
-		"10.0.0.": "21 leases", "10.0.0.96/28": "12 leases"} {
+		"10.0.0.": "21 leases", "10.0.0.96/28": "12 leases",
+		"2001:db8::/64": "No leases match"} {
 		s.enter(p, "Search leases", search)
 		s.click(p, "Filter")
 		s.ok(p.Wait(`document.querySelector("#main").innerText.includes("` + shows + `")`))
@@ -89,16 +87,13 @@ func TestDHCPOfNetwork(t *testing.T) {
 	}
 	// A client is dragged to a free address.
 	s.ok(p.Go(at + "?q=10.0.0.102"))
-	s.ok(p.Wait(`document.querySelector(".row[draggable=true]") && document.querySelector(".strip rect.leased")`))
-	_, err = browser.Eval[any](p, `(() => {
-		const data = new DataTransfer(), row = document.querySelector(".row[draggable=true]"), strip = document.querySelector(".strip svg")
+	s.ok(p.Act(`document.querySelector(".strip rect.leased") && document.querySelector(".row[draggable=true]")`, `
+		const data = new DataTransfer(), row = e, strip = document.querySelector(".strip svg")
 		row.dispatchEvent(new DragEvent("dragstart", {dataTransfer: data, bubbles: true}))
 		const cell = strip.querySelectorAll("rect")[240].getBoundingClientRect()
 		const where = {dataTransfer: data, bubbles: true, cancelable: true, clientX: cell.x + cell.width / 2, clientY: cell.y + cell.height / 2}
 		strip.dispatchEvent(new DragEvent("dragover", where))
-		strip.dispatchEvent(new DragEvent("drop", where))
-	})()`)
-	s.ok(err)
+		strip.dispatchEvent(new DragEvent("drop", where))`))
 	s.ok(p.Wait(`document.querySelector("dialog input")?.value === "10.0.0.240"`))
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Apply now") && !b.disabled)`))
 	s.click(p, "Apply now")
@@ -107,10 +102,12 @@ func TestDHCPOfNetwork(t *testing.T) {
 	s.ok(p.Go(at + "?part=refused"))
 	s.ok(p.Text("no-free-address"))
 	s.ok(p.Text("No address of the ranges is free."))
+	s.ok(p.Act(`document.querySelector(".grid .row[aria-selected=true][draggable=true]") && document.querySelector(".grid")`, "e.focus()"))
+	s.ok(p.Act("document.activeElement", `e.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`))
+	s.ok(p.Wait(`document.querySelector("dialog input")?.value.startsWith("10.0.0.") && document.querySelectorAll("dialog input")[1].value.length === 17`))
 	s.ok(p.Go(at + "?q=10.0.0.103"))
 	s.ok(p.Wait(`document.querySelector(".grid .row[aria-selected=true] button")`))
-	_, err = browser.Eval[any](p, `document.querySelector(".grid").focus()`)
-	s.ok(err)
+	s.ok(p.Act(`document.querySelector(".grid")`, "e.focus()"))
 	// Only the event: the character that Chromium's debugger sends after it would press the button that the window focuses.
 	_, err = browser.Eval[any](p, `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}))`)
 	s.ok(err)
@@ -132,6 +129,9 @@ func TestDHCPOfNetwork(t *testing.T) {
 	s.ok(p.Text("2 entries"))
 	s.ok(p.Go("/ui/dhcp?tab=refused"))
 	s.ok(p.Text("no-network"))
+	// The addresses of a client, at its MAC address.
+	s.ok(p.Go("/ui/macAddresses/" + s.id("macAddresses", "address:'00-00-5E-00-53-0A'") + "/leaseSpans"))
+	s.ok(p.Wait(`document.querySelector("#main [role=grid]")?.innerText.includes("10.0.0.150")`))
 }
 
 // TestOptionsWithInheritance overrides an inherited option, and resets it.
@@ -152,16 +152,12 @@ func TestOptionsWithInheritance(t *testing.T) {
 	s.ok(p.Text("overrides"))
 	s.click(p, "Reset")
 	s.ok(p.Text("The value becomes"))
-	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => /Delete now|Apply now/.test(b.innerText) && !b.disabled)`))
-	_, err := browser.Eval[any](p, `[...document.querySelectorAll("dialog button")].find(b => /Delete now|Apply now/.test(b.innerText)).click()`)
-	s.ok(err)
+	s.ok(p.Click(`[...document.querySelectorAll("dialog button")].find(b => /Delete now|Apply now/.test(b.innerText))`))
 	s.ok(p.Wait(`!document.querySelector("#main").innerText.includes("instead of")`))
 	// A value that the option cannot have is refused at its field.
 	s.click(p, "Set option")
-	s.ok(p.Wait(`document.querySelector("dialog select option[value]:not([value=''])")`))
-	_, err = browser.Eval[any](p, `(() => { const l = document.querySelector("dialog select"); l.value = [...l.options].find(o => `+
-		`o.text.startsWith("router ")).value; l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Act(`[...document.querySelector("dialog select")?.options ?? []].find(o => o.text.startsWith("router "))`,
+		`const l = e.closest("select"); l.value = e.value; l.dispatchEvent(new Event("change", {bubbles: true}))`))
 	s.enter(p, "Value", "not an address")
 	s.ok(p.Wait(`document.querySelector("dialog .field.wrong textarea, dialog .field.wrong input")`))
 }
@@ -174,20 +170,98 @@ func TestExplainForm(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network + "/dhcp?part=explain"))
 	s.ok(p.Text("Circuit ID"))
 	s.enter(p, "MAC address", "nonsense")
-	press := func() {
-		_, err := browser.Eval[any](p, `document.querySelector(".explain button.primary").click()`)
-		s.ok(err)
-	}
+	press := func() { t.Helper(); s.ok(p.Click(`document.querySelector(".explain button.primary")`)) }
 	press()
 	s.ok(p.Wait(`document.querySelector(".field.wrong input")`))
 	s.enter(p, "MAC address", "00:00:5e:00:53:77")
-	_, err := browser.Eval[any](p, `(() => { const l = document.querySelector(".explain select"); l.value = "true"; `+
-		`l.dispatchEvent(new Event("change", {bubbles: true})) })()`)
-	s.ok(err)
+	s.ok(p.Enter(`document.querySelector(".explain select")`, "true"))
 	press()
 	s.ok(p.Text("dhcp-edge"))
 	s.ok(p.Text("Rules in order"))
 	s.accessible(p, "an explanation")
+}
+
+// dhcp6Network creates a network whose clients get addresses, and prefixes of a second range. It stores a lease of each kind. It returns the
+// id of the network.
+func (s *stage) dhcp6Network() string {
+	s.Helper()
+	configuration := s.id("configurations", "type:'Configuration'")
+	id := func(path, body string) string {
+		s.Helper()
+		return fmt.Sprintf("%.0f", s.api("POST", "/api/v2/"+path, body)["id"])
+	}
+	block := id("configurations/"+configuration+"/blocks", `{"type":"IPv6Block","name":"homes","range":"2001:db9::/32"}`)
+	network := id("blocks/"+block+"/networks", `{"type":"IPv6Network","name":"homes","range":"2001:db9:100::/48"}`)
+	point := s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"dhcp6-edge"}`)["fleetInstanceID"].(string)
+	server := id("configurations/"+configuration+"/servers", `{"type":"Server","name":"dhcp6-edge","profile":"DNS_DHCP_SERVER_20",`+
+		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"2001:db9:100::5"}]}`)
+	own := s.api("GET", "/api/v2/servers/"+server+"/interfaces", "")["data"].([]any)[0].(map[string]any)["id"]
+	id("blocks/"+block+"/deploymentRoles", fmt.Sprintf(`{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":%.0f}]}`, own))
+	id("networks/"+network+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db9:100::100-2001:db9:100::1ff"}`)
+	prefixes := id("networks/"+network+"/ranges", `{"type":"IPv6DHCPRange","name":"prefixes",`+
+		`"range":"2001:db9:100:8000::-2001:db9:100:83ff:ffff:ffff:ffff:ffff"}`)
+	id("ranges/"+prefixes+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"delegated-prefix-length","value":56}`)
+	n, err := strconv.ParseInt(network, 10, 64)
+	s.ok(err)
+	now := s.m.Address.Store.Now()
+	begin := func(sequence uint64, address string, length int) dhcplease.Record {
+		return dhcplease.Record{Journal: "six", Sequence: sequence, At: now.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.Begin,
+			Lease: dhcplease.Lease{Network: n, Address: netip.MustParseAddr(address), PrefixLength: length, IAID: 1, Start: now.Unix(),
+				Expires: now.Add(time.Hour).Unix(), DUID: "0003000100005e005311", MAC: "00005e005311", HostName: "home-router"}}}
+	}
+	s.ok(s.m.Address.Store.Update(s.Context(), store.Author{}, func(tx *store.Tx) error {
+		return dhcp.NewReporter(s.m.Address).Apply(tx, point, 1, []any{begin(1, "2001:db9:100:8100::", 56), begin(2, "2001:db9:100::150", 0)})
+	}))
+	return network
+}
+
+// TestDelegatedPrefixes finds the lease of a delegated prefix by an address in it, opens it with its client's other addresses, and explains
+// the address and the prefix that a client gets.
+func TestDelegatedPrefixes(t *testing.T) {
+	s := start(t)
+	network := s.dhcp6Network()
+	p := s.open()
+	at := "/ui/networks/" + network + "/dhcp"
+	s.ok(p.Go(at))
+	for _, text := range []string{"2001:db9:100:8100::/56", "2001:db9:100::150", "2 leases", "not connected"} {
+		s.ok(p.Text(text))
+	}
+	for search, shows := range map[string]string{"2001:db9:100:81ff::9": "2001:db9:100:8100::/56", "2001:db9:100:8100::/60": "2001:db9:100:8100::/56",
+		"2001:db9:100::150": "2001:db9:100::150"} {
+		s.enter(p, "Search leases", search)
+		s.click(p, "Filter")
+		s.ok(p.Wait(`/\n1 lease/.test(document.querySelector("#main").innerText) && document.querySelector(".grid-body .row").innerText.startsWith("` +
+			shows + `")`))
+	}
+	s.ok(p.Go(at + "?q=2001:db9:100:8100::"))
+	s.click(p, "2001:db9:100:8100::/56")
+	for _, text := range []string{"Lease of 2001:db9:100:8100::/56", "History of this prefix", "Addresses of this client", "Connection of the server"} {
+		s.ok(p.Text(text))
+	}
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog .spans")].at(-1)?.innerText.includes("2001:db9:100::150")`))
+	s.ok(p.Wait(`![...document.querySelectorAll("dialog button")].some(b => b.innerText.startsWith("Reserve this"))`)) // a prefix cannot be reserved
+	s.accessible(p, "the lease of a prefix")
+	// The history of the client, and from it that of one address.
+	s.ok(p.Go(at + "?part=history"))
+	s.ok(p.Click(`[...document.querySelectorAll(".grid-body a")].find(a => /53.11$/.test(a.innerText))`))
+	s.ok(p.Wait(`/53.11$/.test(new URLSearchParams(location.search).get("q"))`))
+	s.ok(p.Text("2 entries"))
+	s.ok(p.Click(`[...document.querySelectorAll(".grid-body a")].find(a => a.innerText === "2001:db9:100::150")`))
+	s.ok(p.Text("1 entry"))
+	// The answer to a client that requests an address, and a prefix.
+	s.ok(p.Go(at + "?part=explain"))
+	s.enter(p, "DUID", "0003000100005e005377")
+	s.ok(p.Enter(labelled("#main label", "Settings"), "true"))
+	s.ok(p.Click(`document.querySelector(".explain button.primary")`))
+	s.ok(p.Text("offers 2001:db9:100::1"))
+	s.ok(p.Enter(labelled("#main label", "Client requests"), "true"))
+	s.enter(p, "Requested prefix", "::/56")
+	s.ok(p.Click(`document.querySelector(".explain button.primary")`))
+	s.ok(p.Wait(`/delegates 2001:db9:100:8[0-9a-f]+::\/56/.test(document.querySelector("#main").innerText)`))
+	s.accessible(p, "an explanation of a prefix")
+	s.enter(p, "Requested prefix", "nonsense")
+	s.ok(p.Click(`document.querySelector(".explain button.primary")`))
+	s.ok(p.Wait(`document.querySelector(".field.wrong input")?.value === "nonsense"`))
 }
 
 // TestFailoverState shows the state of a failover pair at the page of a server.

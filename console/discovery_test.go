@@ -37,8 +37,8 @@ func TestDiscovery(t *testing.T) {
 	s.ok(p.Text("Assign as static"))
 	s.accessible(p, "the findings")
 	for _, step := range []struct{ address, button string }{{"10.0.0.77", "Accept"}, {"10.0.0.78", "Reject"}} {
-		s.ok(p.Wait(`(x => { x?.click(); return !!x })([...document.querySelectorAll("input.pick")].` +
-			`find(x => x.closest("[role=row]").innerText.includes("` + step.address + `")))`))
+		s.ok(p.Click(`[...document.querySelectorAll("input.pick")]` +
+			`.find(x => x.closest("[role=row]")?.innerText.includes("` + step.address + `"))`))
 		s.click(p, step.button)
 		s.click(p, "Apply now")
 		s.ok(p.Wait(`!document.querySelector("dialog")`))

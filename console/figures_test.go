@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"portolan/console/browser"
 	"portolan/internal/manager/figures"
 )
 
@@ -32,13 +31,10 @@ func TestFigures(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network + "/figures"))
 	s.ok(p.Wait(drawn(".figure")))
 	s.ok(p.Wait(`/Utilization: last \d+ %, mean \d+ %, highest 80 %/.test(document.querySelector(".chart").ariaLabel)`))
-	_, err := browser.Eval[any](p, `document.querySelector(".figure summary").click();0`)
-	s.ok(err)
+	s.ok(p.Click(`document.querySelector(".figure summary")`))
 	s.ok(p.Wait(`document.querySelectorAll(".chart-table tbody tr").length > 100`))
 	s.accessible(p, "figures of a network")
-	_, err = browser.Eval[any](p, `(() => { const e = document.querySelector(".period select")
-		e.value = "year"; e.dispatchEvent(new Event("change", {bubbles: true})) })();0`)
-	s.ok(err)
+	s.ok(p.Enter(`document.querySelector(".period select")`, "year"))
 	s.ok(p.Wait(`document.querySelectorAll(".chart-table tbody tr").length < 40 && ` + drawn(".figure"))) // a point per day
 	s.ok(p.Size(390, 800, true))
 	s.ok(p.Wait(drawn(".figure")))
@@ -48,18 +44,14 @@ func TestFigures(t *testing.T) {
 	s.ok(p.Text("Networks that fill fastest"))
 	s.ok(p.Wait(`[...document.querySelectorAll(".overview td")].some(e => /^in \d+ days$/.test(e.innerText))`))
 	s.ok(p.Wait(drawn(".overview")))
-	choose := `[...document.querySelectorAll("button")].find(b => b.innerText.trim() === "Cards").click();0`
-	_, err = browser.Eval[any](p, choose)
-	s.ok(err)
+	s.ok(p.Click(`[...document.querySelectorAll("button")].find(b => b.innerText.trim() === "Cards")`))
 	s.ok(p.Wait(`document.querySelector("dialog .card-choice")`))
 	s.accessible(p, "choice of cards")
-	_, err = browser.Eval[any](p, `(() => { for (const l of document.querySelectorAll(".card-choice label"))
+	s.ok(p.Act(`document.querySelector('[aria-label="Move Backups up"]')`, `for (const l of document.querySelectorAll(".card-choice label"))
 		if (!/DNS answers|Backups/.test(l.innerText)) l.querySelector("input").click()
-		document.querySelector('[aria-label="Move Backups up"]').click() })();0`)
-	s.ok(err)
+		e.click()`))
 	s.ok(p.Wait(`document.querySelectorAll(".card-choice input:checked").length === 2`))
-	_, err = browser.Eval[any](p, `(() => { [...document.querySelectorAll("dialog button")].find(b => b.innerText.trim() === "Save").click() })();0`)
-	s.ok(err)
+	s.ok(p.Click(`[...document.querySelectorAll("dialog button")].find(b => b.innerText.trim() === "Save")`))
 	titles := `[...document.querySelectorAll(".overview h2")].map(e => e.innerText).join()`
 	s.ok(p.Wait(titles + ` === "DNS answers,Backups"`))
 	other := s.open() // the choice follows the user

@@ -22,7 +22,7 @@ func TestPureParts(t *testing.T) {
 		t.Skip("node is not on the PATH")
 	}
 	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"; export * as sheet from "./sheet"; export * as operations from "./operations"; export * as dhcpoption from "./dhcpoption"`},
+		Contents: `export * as records from "./records"; export * as leasefilter from "./leasefilter"; export * as table from "./table"; export * as space from "./space"; export * as filter from "./filter"; export * as ds from "./ds"; export * as form from "./jsonform"; export * as pattern from "./pattern"; export * as sheet from "./sheet"; export * as operations from "./operations"; export * as dhcpoption from "./dhcpoption"`},
 		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformNeutral, TsconfigRaw: "{}",
 		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
 			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs",
@@ -45,6 +45,13 @@ func TestPureParts(t *testing.T) {
 		"the rows of headers": {`JSON.stringify((` + string(headers) + `).filter(x => parts.sheet.likelyKind(x.header) !== x.type))`, `[]`},
 		"values of DHCP options": {`JSON.stringify([[51, "00000e10"], [1, "ffffff00"], [3, "0a000001c0a80001"], [15, "686172626f7572"], [26, "05dc"], [43, "0102"], [1, "ff"], [53, ""]].map(o => parts.dhcpoption.optionText(...o)))`,
 			`["3600 s","255.255.255.0","10.0.0.1, 192.168.0.1","harbour","1500","0x0102","0xff","0x"]`},
+		"values of DHCPv6 options": {`JSON.stringify([[23, "20010db8000000000000000000000053"], [24, "0471756179076578616d706c650002616200"], [24, "3f61"], ` +
+			`[24, "0161"], [82, "00000e10"], [7, "ff"], [65, "686172626f7572"], [17, "0001"], [23, ""]].map(o => parts.dhcpoption.optionText6(...o)))`,
+			`["2001:db8::53","quay.example, ab","0x3f61","0x0161","3600 s","255","harbour","0x0001","0x"]`},
+		"filters of leases": {`JSON.stringify(["10.0.0.7", "2001:db8::7", "2001:db8::/56", "10.0.0.0/24", "10.0.0."].map(parts.leasefilter.leaseFilter))`,
+			`["address:'10.0.0.7'","(address:'2001:db8::7' or prefix:contains('2001:db8::7'))",` +
+				`"((address:ge('2001:db8::') and address:le('2001:db8:0:ff:ffff:ffff:ffff:ffff')) or prefix:contains('2001:db8::/56'))",` +
+				`"address:ge('10.0.0.0') and address:le('10.0.0.255')","address:ge('10.0.0.0') and address:le('10.0.0.255')"]`},
 		"causes of faults": {`JSON.stringify(parts.sheet.causesOf([{row: 3, says: "row 1 is about the same IPv4Address 7: remove one of the two"}, {row: 4, says: "row 2 is about the same IPv4Address 8: remove one of the two"}, {row: 5, field: "state", says: "must be one of A, not \"x\""}]).map(c => [c.says, c.rows]))`,
 			`[["an earlier row is about the same resource: remove one of the two",[3,4]],["state: must be one of A, not \"x\"",[5]]]`},
 		"a move as the user reads it": {`JSON.stringify(parts.operations.readable([{operationType: "ADD", resourceId: 1, resourceType: "IPMove", name: "m"}, {operationType: "CHANGE", resourceId: 3, resourceType: "IPv4Address", name: "10.0.0.10 b", fieldUpdates: [{name: "x", value: 1, previousValue: 2}]}, {operationType: "CHANGE", resourceId: 2, resourceType: "IPv4Address", name: "10.0.0.9 a", fieldUpdates: []}, {operationType: "DELETE", resourceId: 4, resourceType: "IPv4Address", name: "10.0.0.1"}, {operationType: "ADD", resourceId: 5, resourceType: "IPv4Address", name: "10.0.0.1"}]).map(o => o.name))`,

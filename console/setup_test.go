@@ -77,9 +77,7 @@ func TestFirstDNSServer(t *testing.T) {
 	s.ok(p.Text("has a role for quay.example"))
 	s.ok(p.Wait(`/completed[\s\S]*1 zone/.test([...document.querySelectorAll(".setup > li")][4]?.innerText)`))
 	s.ok(p.Go("/ui/servers"))
-	s.ok(p.Wait(`document.querySelector("[aria-label='Deploy to buoy']")`))
-	_, err = browser.Eval[any](p, `document.querySelector("[aria-label='Deploy to buoy']").click()`)
-	s.ok(err)
+	s.ok(p.Click(`document.querySelector("[aria-label='Deploy to buoy']")`))
 	s.ok(p.Wait(`document.querySelector("dialog form select:last-of-type") && ` +
 		`[...document.querySelectorAll("dialog select")].at(-1).value === "DifferentialDeployment"`))
 
@@ -127,8 +125,7 @@ func TestDayOfAnOperator(t *testing.T) {
 	s.fill(p, "Application", "dns-authoritative-service")
 	s.ok(p.Text("already runs dns-authoritative-service"))
 	s.ok(p.Wait(`document.querySelector("dialog button[type=submit]").disabled`))
-	_, err := browser.Eval[any](p, `document.querySelector("dialog input[type=checkbox]").click()`)
-	s.ok(err)
+	s.ok(p.Click(`document.querySelector("dialog input[type=checkbox]")`))
 	s.ok(p.Wait(`!document.querySelector("dialog button[type=submit]").disabled`))
 
 	network := "/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'")
@@ -163,8 +160,7 @@ func TestDayOfAnOperator(t *testing.T) {
 	s.accessible(p, "backups")
 	s.shoot(p, "backups")
 
-	_, err = browser.Eval[any](p, "document.querySelector('.account').click()")
-	s.ok(err)
+	s.ok(p.Click("document.querySelector('.account')"))
 	s.click(p, "Change password")
 	s.fill(p, "New password *", "quay of the north")
 	s.fill(p, "New password again", "quay of the north")

@@ -21,7 +21,8 @@ func (s *stage) eval(p *browser.Page, script string) string {
 // gridKey presses a key on the grid of the page, with the modifiers of the event's initializer.
 func (s *stage) gridKey(p *browser.Page, key, modifiers string) {
 	s.Helper()
-	s.eval(p, `document.querySelector("#main .grid").dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true`+modifiers+`}))`)
+	s.ok(p.Act(`document.querySelector("#main .grid")`,
+		`e.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true`+modifiers+`}))`))
 }
 
 // shot writes a screenshot to the directory PORTOLAN_SHOTS, if it is set.
@@ -70,7 +71,7 @@ func TestSelectedRows(t *testing.T) {
 	}
 	bar := func(action string) {
 		t.Helper()
-		s.eval(p, `[...document.querySelectorAll(".selection button")].find(b => b.innerText.trim() === "`+action+`").click()`)
+		s.ok(p.Click(`[...document.querySelectorAll(".selection button")].find(b => b.innerText.trim() === "` + action + `")`))
 	}
 	// By keyboard: Space, Shift and arrows, Escape.
 	s.gridKey(p, " ", "")
@@ -103,8 +104,8 @@ func TestSelectedRows(t *testing.T) {
 	// By mouse: a checkbox, a range with Shift.
 	pick := func(row int, shift bool) {
 		t.Helper()
-		s.eval(p, fmt.Sprintf(`(b => b.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true, shiftKey: %v})))
-			(document.querySelector("#row-%d .pick"))`, shift, row))
+		s.ok(p.Act(fmt.Sprintf(`document.querySelector("#row-%d .pick")`, row),
+			fmt.Sprintf(`e.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true, shiftKey: %v}))`, shift)))
 	}
 	pick(1, false)
 	selected(1)
@@ -115,8 +116,7 @@ func TestSelectedRows(t *testing.T) {
 	selected(5)
 	bar("Tag")
 	s.fill(p, "Tag", "harbour crew")
-	s.ok(p.Wait(`document.querySelector("dialog .hit")`))
-	s.eval(p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true, cancelable: true}))`)
+	s.take(p, "harbour crew")
 	apply("Apply now")
 	tag := s.id("tags", "name:'harbour%20crew'")
 	if n := s.api("GET", "/api/v2/tags/"+tag+"/taggedResources?total=true", "")["totalCount"]; n != 5.0 {
@@ -135,11 +135,11 @@ func TestSelectedRows(t *testing.T) {
 		t.Errorf("%s rows are selected, and %s are in the CSV file", all, n)
 	}
 	// A filter clears the selection, so that nothing is deleted that is not shown.
-	s.eval(p, `document.querySelector("#main form.filter button[type=button]").click()`)
+	s.ok(p.Click(`document.querySelector("#main form.filter button[type=button]")`))
 	s.ok(p.Wait(`!document.querySelector(".selection") && document.querySelector("#row-0")`))
 	s.ok(p.Go("/ui/addresses?filter=name:startsWith('rack7-srv-')"))
 	s.ok(p.Text("rack7-srv-08"))
-	s.eval(p, `document.querySelector(".pick-all").click()`)
+	s.ok(p.Click(`document.querySelector(".pick-all")`))
 	selected(3)
 	bar("Delete")
 	s.ok(p.Text("This deletes 3 addresses"))
@@ -153,7 +153,7 @@ func TestSelectedRows(t *testing.T) {
 	s.ok(p.Go("/ui/space?open=" + block))
 	s.ok(p.Text("10.99.0.64/26"))
 	for _, r := range []string{"10.99.0.0/26", "10.99.0.64/26"} {
-		s.eval(p, `document.querySelector(".pick[aria-label='Select `+r+`']").click()`)
+		s.ok(p.Click(`document.querySelector(".pick[aria-label='Select ` + r + `']")`))
 	}
 	selected(2)
 	bar("Move")
@@ -169,12 +169,11 @@ func TestTablesFollowTheUser(t *testing.T) {
 	p := s.open()
 	s.ok(p.Go("/ui/addresses"))
 	s.ok(p.Text("Saved filters"))
-	s.eval(p, `(() => { const i = document.querySelector("form.filter input"); i.value = "state:'GATEWAY'"; i.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(p.Enter(`document.querySelector("form.filter input")`, "state:'GATEWAY'"))
 	s.click(p, "Filter")
 	s.ok(p.Wait(`location.search.includes("GATEWAY")`))
-	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
-	s.ok(p.Wait(`document.querySelector("details.columns form.saved input")`))
-	s.eval(p, `(() => { const i = document.querySelector("details.columns form.saved input"); i.value = "our gateways"; i.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(p.Act(`document.querySelectorAll("details.columns")[0]`, "e.open = true"))
+	s.ok(p.Enter(`document.querySelector("details.columns form.saved input")`, "our gateways"))
 	s.shot(p, "saved-filter")
 	s.accessible(p, "saved filters")
 	s.click(p, "Save this filter")
@@ -182,11 +181,11 @@ func TestTablesFollowTheUser(t *testing.T) {
 	s.eval(p, `localStorage.clear()`) // another browser
 	s.ok(p.Go("/ui/addresses"))
 	s.ok(p.Text("Saved filters (1)"))
-	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
+	s.ok(p.Act(`document.querySelectorAll("details.columns")[0]`, "e.open = true"))
 	s.click(p, "our gateways")
 	s.ok(p.Wait(`location.search.includes("GATEWAY") && document.querySelector("form.filter input").value.includes("GATEWAY")`))
-	s.eval(p, `document.querySelectorAll("details.columns")[0].open = true`)
-	s.eval(p, `document.querySelector("button[aria-label='Delete the filter our gateways']").click()`)
+	s.ok(p.Act(`document.querySelectorAll("details.columns")[0]`, "e.open = true"))
+	s.ok(p.Click(`document.querySelector("button[aria-label='Delete the filter our gateways']")`))
 	s.ok(p.Wait(`!document.body.innerText.includes("Saved filters (1)")`))
 	// Print draws all rows of a table, and nothing beside it.
 	s.ok(p.Go("/ui/addresses"))
@@ -217,12 +216,11 @@ func TestAssignMany(t *testing.T) {
 	s.click(p, "Assign address")
 	s.fill(p, "Names", "rack7-srv-[01-03]")
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog input[type=number]")].some(i => i.value === "3")`))
-	s.fill(p, "MAC addresses", `00:00:5e:00:53:01\n0000.5e00.5302`)
+	s.fill(p, "MAC addresses", "00:00:5e:00:53:01\n0000.5e00.5302")
 	s.ok(p.Text("2 MAC addresses for 3 addresses"))
-	s.fill(p, "MAC addresses", `00:00:5e:00:53:01\n0000.5e00.5302\n00-00-5E-00-53-03`)
+	s.fill(p, "MAC addresses", "00:00:5e:00:53:01\n0000.5e00.5302\n00-00-5E-00-53-03")
 	s.fill(p, "Host records in zone", "harbour.example")
-	s.ok(p.Wait(`document.querySelector("dialog .hit")`))
-	s.eval(p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true, cancelable: true}))`)
+	s.take(p, "harbour.example")
 	s.ok(p.Wait(`document.querySelector("dialog .operations")?.innerText.includes("rack7-srv-03")`))
 	s.shot(p, "assign-many")
 	s.accessible(p, "assign many")
@@ -279,8 +277,7 @@ func TestHistoryOfContent(t *testing.T) {
 	s.accessible(p, "history of a network")
 	choose := func(period string) {
 		t.Helper()
-		s.eval(p, `(() => { const e = [...document.querySelectorAll("#main .tools select")].find(x => x.closest("label")?.innerText.includes("Period"));
-			e.value = "`+period+`"; e.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+		s.ok(p.Enter(`[...document.querySelectorAll("#main .tools select")].find(x => x.closest("label")?.innerText.includes("Period"))`, period))
 	}
 	choose("hour")
 	s.ok(p.Wait(`location.search.includes("period=hour") && document.body.innerText.includes("crane-of-tonight")`))
@@ -293,7 +290,7 @@ func TestHistoryOfContent(t *testing.T) {
 	}
 	s.ok(p.Go("/ui/transactions"))
 	s.ok(p.Text("crane-of-tonight"))
-	s.eval(p, `[...document.querySelectorAll("#main .row button")].filter(b => b.innerText === "Undo")[1].click()`)
+	s.ok(p.Click(`[...document.querySelectorAll("#main .row button")].filter(b => b.innerText === "Undo")[1]`))
 	s.ok(p.Text("10.0.0.2 crane-of-tonight (" + address + ") was changed afterwards"))
 	s.shot(p, "undo-refused")
 }
@@ -306,7 +303,7 @@ func TestShownTables(t *testing.T) {
 	s.ok(p.Go("/ui/tokens"))
 	s.ok(p.Wait(`document.querySelector("#main .grid .row[aria-rowindex='2']")`))
 	s.eval(p, `URL.createObjectURL = b => { b.text().then(t => { window.saved = t }); return "#" }`)
-	s.eval(p, `[...document.querySelectorAll("#main button")].find(b => b.innerText.trim() === "CSV").click()`)
+	s.ok(p.Click(`[...document.querySelectorAll("#main button")].find(b => b.innerText.trim() === "CSV")`))
 	s.ok(p.Wait(`window.saved?.startsWith("Name,Kind,User,Role,Scopes,Last used,Expires\n") && window.saved.includes(",token,admin,")`))
 
 	network := s.id("networks", "range:'10.0.0.0/24'")

@@ -36,7 +36,7 @@ func (n *anycastNetwork) start(namespace, name string, env []string, args ...str
 
 func newAnycastNetwork(t *testing.T) *anycastNetwork {
 	t.Helper()
-	n := &anycastNetwork{network: newNetwork(t), dir: t.TempDir()}
+	n := &anycastNetwork{network: newNetwork(t, "anycast"), dir: t.TempDir()}
 	n.data = filepath.Join(n.dir, "data")
 	n.manager = n.start(n.gw, "manager", []string{"PORTOLAN_ADMIN_PASSWORD=a-long-password"}, binary, "serve", "--data", n.data, "--listen",
 		"127.0.0.1:8080", "--checkin-listen", "10.77.0.1:8443")
@@ -111,6 +111,7 @@ func (n *anycastNetwork) lists(text string) {
 // TestAnycastInANetworkNamespace checks that the address of a healthy resolver is announced to a router. The route is withdrawn at once
 // when the resolver becomes unhealthy or is killed, or when the service point ends.
 func TestAnycastInANetworkNamespace(t *testing.T) {
+	t.Parallel()
 	n := newAnycastNetwork(t)
 	up := &upstream{address: "203.0.113.53:53"}
 	start := func() {

@@ -262,7 +262,13 @@ func TestZonesOnTheWire(t *testing.T) {
 // liveServer creates a configuration with a live view, a zone, a zone below it, a network, and a server for them.
 func liveServer(t *testing.T, database string, args ...string) (a *authority, zone, below, network string) {
 	t.Helper()
-	m := serve(t, database)
+	return liveServerOf(serve(t, database), args...)
+}
+
+// liveServerOf returns a server with a live view of a manager, like liveServer.
+func liveServerOf(m *manager, args ...string) (a *authority, zone, below, network string) {
+	t := m.t
+	t.Helper()
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"default","liveDeployment":true}`)
 	zone = m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"harbour.example","deploymentEnabled":true}`)

@@ -35,6 +35,7 @@ func chaosTime(t *testing.T) time.Duration {
 // TestKillsAtRandom kills two managers and their PostgreSQL at random times under a mixed load of 64 clients. It checks that exactly the
 // acknowledged changes remain.
 func TestKillsAtRandom(t *testing.T) {
+	t.Parallel()
 	database := pgtest.New(t)
 	c := newChaos(t, database.URL("postgres"))
 	c.run(func(n int) {
@@ -50,6 +51,7 @@ func TestKillsAtRandom(t *testing.T) {
 
 // TestStandbyPromoted does the same with a synchronous standby, which is promoted when the primary is killed.
 func TestStandbyPromoted(t *testing.T) {
+	t.Parallel()
 	primary := pgtest.New(t)
 	standby, err := primary.Standby(t.Context())
 	if err != nil {

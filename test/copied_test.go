@@ -7,18 +7,23 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/testkit/pgtest"
 )
 
-// foreignAddress is the address of primary servers of other operators. They use port 53, because interfaces have no port.
-const foreignAddress = "127.0.0.1"
+// foreign is the address of primary servers of other operators. They use port 53, because interfaces have no port, and BIND listens only at
+// addresses that an interface has. portOfBIND is locked while a test uses that port.
+const foreign = "127.0.0.1"
+
+var portOfBIND sync.Mutex
 
 // TestCopiedZones checks a zone with the primary server of another operator. Changes are answered after its NOTIFY. While the primary is
 // unavailable, the zone is answered until it expires.
 func TestCopiedZones(t *testing.T) {
+	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { copiedZones(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { copiedZones(t, pgtest.URL(t)) })
 }
@@ -56,7 +61,7 @@ func copiedZones(t *testing.T, database string) {
 		`{"type":"TSIGKey","name":"copy","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
 	m.id(fmt.Sprintf("/configurations/%d/servers", configuration), `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER",`+
 		`"transferKey":{"id":`+key+`},"interfaces":[`+
-		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
+		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreign+`","servicesIpv4Address":"`+foreign+`"}]}`)
 	for name, role := range map[string]string{"ns.far.example": "PRIMARY", "ns1.harbour.example": "SECONDARY"} {
 		list("/interfaces?" + url.Values{"filter": {"name:'" + name + "'"}}.Encode())
 		m.id("/zones/"+zone+"/deploymentRoles", fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":%q,"interfaces":[{"id":%d}]}`, role,
@@ -67,7 +72,7 @@ func copiedZones(t *testing.T, database string) {
 	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 1 3600 3600 86400 60")
 
 	// The zone changes at the primary, which sends a NOTIFY, and our server answers with the new data.
-	if got := updatingZone(t, foreignAddress+":53", "far.example.", func(m *dns.Msg) {
+	if got := updatingZone(t, foreign+":53", "far.example.", func(m *dns.Msg) {
 		m.Insert(rrs(t, `winch.far.example. 60 TXT "two"`))
 	}); got != "NOERROR" {
 		t.Fatalf("the primary server says %s", got)
@@ -81,7 +86,7 @@ func copiedZones(t *testing.T, database string) {
 		t.Errorf("%d events say that the zone is copied", got)
 	}
 
-	if got := updatingZone(t, foreignAddress+":53", "far.example.", func(m *dns.Msg) {
+	if got := updatingZone(t, foreign+":53", "far.example.", func(m *dns.Msg) {
 		m.Insert(rrs(t, "far.example. 60 SOA ns.far.example. h.far.example. 100 2 2 6 60"))
 	}); got != "NOERROR" {
 		t.Fatalf("the primary server says %s", got)

@@ -141,6 +141,7 @@ func (c client6) lease() *held6 {
 // TestCutOver6 imports a configuration and the leases of ISC dhcpd and of Kea for DHCPv6. Each client keeps its address and its delegated
 // prefix, new clients get other ones, and the manager knows all of them.
 func TestCutOver6(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct{ kind, file, leases string }{
 		{"dhcpd", "office6.conf", "dhcpd.leases"},
 		{"kea", "campus6.json", "leases6.csv"},

@@ -23,6 +23,7 @@ var knownDifferences = []string{
 // TestCutOver imports a configuration of ISC dhcpd and of Kea and compares the offers of the old server and of Portolan: address, lease
 // time and options for clients of all classes. Then it imports the leases of the old server, deploys, and each client keeps its address.
 func TestCutOver(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct{ kind, file, leases, left string }{
 		{"dhcpd", "office.conf", "dhcpd.leases", "the statement omapi-port: a setting of the process of the old server, in line 7"},
 		{"kea", "campus4.json", "leases4.csv", "the setting lease-database of Dhcp4: a setting of the process of the old server, in line 4"},

@@ -112,6 +112,7 @@ func (l *sourceLab) renews(one pairLease, server netip.Addr) {
 // TestCutOverOfPairs replaces a failover pair of ISC dhcpd and one of Kea by a pair of Portolan. Each client keeps its address, each server
 // knows the leases of the other one, and one of them continues alone.
 func TestCutOverOfPairs(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct{ kind, file, leases, normal string }{
 		{"dhcpd", "pair.conf", "dhcpd.leases", "Both servers normal"},
 		{"kea", "pair4.json", "leases4.csv", "from READY to LOAD-BALANCING state"},

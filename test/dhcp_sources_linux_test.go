@@ -335,16 +335,18 @@ func (l *sourceLab) send(n *sourceNetwork, all []*dhcpv4.DHCPv4) (replies map[dh
 	})
 }
 
-// lease returns the ACK for a client.
+// lease returns the ACK for a client, which sends each message again until it is answered (RFC 2131 section 4.1).
 func (l *sourceLab) lease(n *sourceNetwork, c sourceClient) *dhcpv4.DHCPv4 {
 	l.t.Helper()
-	offer := l.exchange(n, c, dhcpv4.MessageTypeDiscover)
-	if offer == nil {
+	var offer, ack *dhcpv4.DHCPv4
+	if !until(func() bool { offer = l.exchange(n, c, dhcpv4.MessageTypeDiscover); return offer != nil }) {
 		l.t.Fatalf("%s gets no offer in %v", c.name, n.prefix)
 	}
-	ack := l.exchange(n, c, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.YourIPAddr)),
-		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(offer.ServerIdentifier())))
-	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck {
+	if !until(func() bool {
+		ack = l.exchange(n, c, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.YourIPAddr)),
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(offer.ServerIdentifier())))
+		return ack != nil
+	}) || ack.MessageType() != dhcpv4.MessageTypeAck {
 		l.t.Fatalf("%s gets %v in %v", c.name, ack, n.prefix)
 	}
 	return ack

@@ -14,6 +14,7 @@ import (
 // TestDiskFullAtAServicePoint checks that a service point with a full disk reports it and keeps its applications running. It applies the
 // desired state once there is space.
 func TestDiskFullAtAServicePoint(t *testing.T) {
+	t.Parallel()
 	state := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)

@@ -18,24 +18,27 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// named is a BIND of another operator at foreignAddress, port 53.
+// named is a BIND of another operator at port 53 of the address foreign.
 type named struct {
 	t            *testing.T
 	program, dir string
 	c            *exec.Cmd
 }
 
-// theirs starts BIND with zones: the texts of the zone files by name. options are additional statements of its configuration.
+// theirs starts BIND with zones: the texts of the zone files by name. options are additional statements of its configuration. Until the test
+// ends, other tests that call theirs wait.
 func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Helper()
 	n := &named{t: t, program: peers.Program(t, "named"), dir: t.TempDir()}
-	if l, err := net.Listen("tcp", foreignAddress+":53"); err != nil {
-		t.Skipf("listening at %s:53 is not permitted: %v", foreignAddress, err)
+	portOfBIND.Lock()
+	t.Cleanup(portOfBIND.Unlock)
+	if l, err := net.Listen("tcp", foreign+":53"); err != nil {
+		t.Skipf("listening at %s:53 is not permitted: %v", foreign, err)
 	} else if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	conf := fmt.Sprintf(`options { directory %q; listen-on port 53 { %s; }; listen-on-v6 { none; }; pid-file none; session-keyfile none; recursion no;
-		dnssec-validation no; empty-zones-enable no; notify-source %s; }; controls { }; %s`, n.dir, foreignAddress, foreignAddress, options)
+		dnssec-validation no; empty-zones-enable no; notify-source %s; }; controls { }; %s`, n.dir, foreign, foreign, options)
 	for name, text := range zones {
 		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -48,7 +51,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Cleanup(n.stop)
 	for name := range zones {
 		if !until(func() bool {
-			return strings.HasPrefix(asked(foreignAddress+":53", dns.Fqdn(name), dns.TypeSOA), "NOERROR")
+			return strings.HasPrefix(asked(foreign+":53", dns.Fqdn(name), dns.TypeSOA), "NOERROR")
 		}) {
 			t.Fatal("named does not answer")
 		}
@@ -72,6 +75,7 @@ func (n *named) stop() {
 // TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name
 // the\nserver as author, and users cannot change the records.
 func TestFollowedView(t *testing.T) {
+	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { followedView(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { followedView(t, pgtest.URL(t)) })
 }
@@ -95,7 +99,7 @@ func followedView(t *testing.T, database string) {
 		`{"type":"TSIGKey","name":"copy","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
 	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER",`+
 		`"transferKey":{"id":`+key+`},"interfaces":[`+
-		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
+		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreign+`","servicesIpv4Address":"`+foreign+`"}]}`)
 	own := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"ours","profile":"DNS_DHCP_SERVER_60","interfaces":[`+
 		`{"type":"NetworkInterface","managementAddress":"127.0.0.77"}]}`)
 	refused := func(status int, word, method, path, body string) {
@@ -161,7 +165,7 @@ func followedView(t *testing.T, database string) {
 	// Changes at the server appear here at once: a host that others refer to becomes an alias, and names are added and deleted.
 	change := func(lines ...string) {
 		t.Helper()
-		if got := updatingZone(t, foreignAddress+":53", "far.example.", func(u *dns.Msg) {
+		if got := updatingZone(t, foreign+":53", "far.example.", func(u *dns.Msg) {
 			u.RemoveName(rrs(t, "mail.far.example. 0 A 10.0.0.5", "same.far.example. 0 A 10.0.0.6"))
 			u.Insert(rrs(t, lines...))
 		}); got != "NOERROR" {

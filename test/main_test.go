@@ -143,6 +143,7 @@ func onBoth(t *testing.T, story func(t *testing.T, database string)) {
 // TestScripts runs the scripts. Those that store data run on both databases: $AT, $AT2 and $AT3 are flags for the location, $FROM2 and $TO3
 // the locations themselves.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {
 		scripts(t, nil, func(e *testscript.Env, n string) string { return "--data=" + e.Getenv("WORK") + "/data" + n })
 	})

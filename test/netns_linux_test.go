@@ -34,10 +34,10 @@ type network struct {
 
 const proxyPassword = "s3cret/with?odd&bytes"
 
-func newNetwork(t *testing.T) *network {
+func newNetwork(t *testing.T, name string) *network {
 	t.Helper()
-	n := &network{t: t, sp: fmt.Sprintf("ptl-sp-%d", os.Getpid()), gw: fmt.Sprintf("ptl-gw-%d", os.Getpid()),
-		sp0: fmt.Sprintf("s%d", os.Getpid()), gw0: fmt.Sprintf("g%d", os.Getpid())}
+	id := fmt.Sprint(name, os.Getpid())
+	n := &network{t: t, sp: "ptl-sp-" + id, gw: "ptl-gw-" + id, sp0: "s0", gw0: "g0"}
 	skip := func(why string) {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("no network of our own: %s", why)
@@ -200,7 +200,8 @@ func (n *network) wants(what string, parts ...string) {
 // TestProbesInANetworkNamespace checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added.
 // The proxy's password must not appear anywhere.
 func TestProbesInANetworkNamespace(t *testing.T) {
-	n := newNetwork(t)
+	t.Parallel()
+	n := newNetwork(t, "probes")
 	n.serveAt("10.77.0.1:3128", n.proxy)
 	n.serveAt("203.0.113.80:80", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	dir := t.TempDir()

@@ -20,24 +20,26 @@ import (
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
-	"portolan/internal/testkit/pgtest"
 )
 
 // TestResponsePolicies checks response policies and forwarding roles in the resolver. Policy changes take effect at once, feeds are
 // downloaded, and foreign policies are transferred. Blocked names stay blocked while processes are killed.
 func TestResponsePolicies(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { responsePolicies(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { responsePolicies(t, pgtest.URL(t)) })
+	t.Parallel()
+	onBoth(t, responsePolicies)
 }
 
-// foreignDNS starts a name server of another operator at port 53. It serves a policy by AXFR and answers all other names with an address.
-func foreignDNS(t *testing.T) {
+// foreignAddresses counts the addresses of name servers that foreignDNS starts.
+var foreignAddresses atomic.Int32
+
+// foreignDNS starts a name server of another operator at port 53 of an address. It serves a policy by AXFR and answers all other names with an address.
+func foreignDNS(t *testing.T, address string) {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", foreignAddress+":53")
+	packets, err := net.ListenPacket("udp", address+":53")
 	if err != nil {
-		t.Skipf("listening at %s:53 is not permitted: %v", foreignAddress, err)
+		t.Skipf("listening at %s:53 is not permitted: %v", address, err)
 	}
-	l, err := net.Listen("tcp", foreignAddress+":53")
+	l, err := net.Listen("tcp", address+":53")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,8 @@ func (m *manager) first(collection, filter string) string {
 
 func responsePolicies(t *testing.T, database string) {
 	t.Helper()
-	foreignDNS(t)
+	foreign := fmt.Sprintf("127.0.53.%d", foreignAddresses.Add(1))
+	foreignDNS(t, foreign)
 	var feed atomic.Value
 	feed.Store("# bad names\nmalware.test\n0.0.0.0 tracker.test\n")
 	fetched, deployed := make(chan struct{}, 10), make(chan struct{})
@@ -138,8 +141,7 @@ func responsePolicies(t *testing.T, database string) {
 		_, _ = io.WriteString(w, feed.Load().(string)) //nolint:forcetypeassert // a text
 	}))
 	defer feeds.Close()
-	t.Setenv("PORTOLAN_RESPONSE_FEEDS", feeds.URL+"/{category}.txt")
-	a, _, _, _ := liveServer(t, database)
+	a, _, _, _ := liveServerOf(serve(t, database, "--response-feeds", feeds.URL+"/{category}.txt"))
 	m := a.m
 	at := freeport.Reserve(t).String()
 	resolver := &authority{fleetPoint: a.fleetPoint, address: at}
@@ -150,7 +152,7 @@ func responsePolicies(t *testing.T, database string) {
 		recursion = `,"recursion":{"validation":false}`
 	}
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"cache":{"maxTTLSeconds":1}%s}`,
-		host, port, foreignAddress, recursion), 0o600); err != nil {
+		host, port, foreign, recursion), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -225,7 +227,7 @@ func responsePolicies(t *testing.T, database string) {
 
 	// A foreign policy is transferred, including its rules for addresses.
 	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
-		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
+		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+foreign+`","servicesIpv4Address":"`+foreign+`"}]}`)
 	theirs := m.first("interfaces", "name:'ns.theirs.example'")
 	external := m.id(zones, `{"type":"ResponsePolicyZone","name":"theirs.rpz","responsePolicyZoneType":"EXTERNAL"}`)
 	m.id("/zones/"+external+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+theirs+`}]}`)

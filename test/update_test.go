@@ -339,6 +339,7 @@ func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 // TestUpdatesMatchBIND checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
 // differences are intended: an alias loop is rejected, and so is the deletion of a name that other records refer to.
 func TestUpdatesMatchBIND(t *testing.T) {
+	t.Parallel()
 	program := peers.Program(t, "named")
 	a, zone, _, _ := liveServer(t, "")
 	a.m.enableUpdates(zone)

@@ -177,7 +177,7 @@ func (p *Page) Wait(expression string) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			text, _ := Eval[string](p, "document.body.innerText.slice(0, 600)")
+			text, _ := Eval[string](p, "((document.querySelector('dialog') ?? document.querySelector('#main') ?? document.body).innerText).slice(0, 1000)")
 			return fmt.Errorf("the page does not come to %s; it says: %s %v", expression, text, p.Faults())
 		}
 		if err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "context") {
@@ -188,6 +188,27 @@ func (p *Page) Wait(expression string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// Act waits until an expression yields an element, and runs an action on it, in which the element is e. Both run in one evaluation, so that
+// no other script of the page can remove the element between them.
+func (p *Page) Act(element, action string) error {
+	return p.Wait("(e => { if (!e) return false; " + action + "; return true })(" + element + ")")
+}
+
+// Click waits for an element that is not disabled and clicks it.
+func (p *Page) Click(element string) error {
+	return p.Act("(e => e && !e.disabled ? e : null)("+element+")", "e.click()")
+}
+
+// Enter waits for a field that is not disabled, gives it the focus, and replaces its text or its selected option.
+func (p *Page) Enter(field, text string) error {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return err
+	}
+	return p.Act("(e => e && !e.disabled ? e : null)("+field+")", "e.focus(); e.value = "+string(quoted)+
+		"; e.dispatchEvent(new Event(e.tagName === 'SELECT' ? 'change' : 'input', {bubbles: true}))")
 }
 
 // Text waits until the page shows a text.

@@ -1,4 +1,5 @@
-// Values of DHCPv4 options as text (RFC 2132).
+// Values of DHCP options as text (RFC 2132, RFC 8415).
+import { address } from "./space"
 
 /** The codes of options with IPv4 addresses, with times in seconds, and with numbers. */
 const addressCodes = [
@@ -20,4 +21,42 @@ export function optionText(code: number, hex: string): string {
   if (numberCodes.includes(code) && octets.length <= 4) return number
   if (octets.every(o => o >= 32 && o < 127)) return String.fromCharCode(...octets)
   return "0x" + hex
+}
+
+/** The codes of DHCPv6 options with addresses, with names, with times in seconds, and with numbers. */
+const addressCodes6 = [22, 23, 27, 28, 31, 34, 40],
+  nameCodes6 = [21, 24, 29, 30, 33],
+  timeCodes6 = [32, 82, 83],
+  numberCodes6 = [7]
+
+/** Returns the names of octets in the format of DNS messages; an empty text if they are in another format. */
+function namesOf(octets: number[]): string {
+  const names: string[] = []
+  let name = ""
+  for (let i = 0; i < octets.length; i += octets[i] + 1) {
+    if (octets[i] === 0) {
+      names.push(name)
+      name = ""
+    } else {
+      if (octets[i] > 63 || i + octets[i] >= octets.length) return ""
+      name += (name && ".") + String.fromCharCode(...octets.slice(i + 1, i + 1 + octets[i]))
+    }
+  }
+  return name ? "" : names.join(", ")
+}
+
+/**
+ * Returns the value of a DHCPv6 option, given as hexadecimal digits: as addresses, names, seconds, a number or text, otherwise as the digits.
+ */
+export function optionText6(code: number, hex: string): string {
+  if (addressCodes6.includes(code) && hex.length > 0 && hex.length % 32 === 0)
+    return hex
+      .match(/.{32}/g)!
+      .map(x => address(BigInt("0x" + x), true))
+      .join(", ")
+  if (timeCodes6.includes(code) && hex.length === 8) return parseInt(hex, 16) + " s"
+  if (numberCodes6.includes(code) && hex.length === 2) return String(parseInt(hex, 16))
+  const octets = hex.match(/../g)?.map(x => parseInt(x, 16)) ?? []
+  if (nameCodes6.includes(code)) return namesOf(octets) || "0x" + hex
+  return octets.length > 0 && octets.every(o => o >= 32 && o < 127) ? String.fromCharCode(...octets) : "0x" + hex
 }

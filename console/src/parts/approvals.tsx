@@ -89,6 +89,13 @@ export function Request({ r, done }: { r: Resource; done: () => void }) {
   const creates = /^(ADD|ASSIGN)/.test(r.requestType),
     deletes = String(r.requestType).startsWith("DELETE")
   const name = r.resource && !creates ? title(r.resource) : ""
+  const pending = r.state === "PENDING",
+    path = pending && !creates && !deletes ? r.resource?._links?.self?.href.replace(/^\/api\/v2\//, "") : undefined
+  const now = useData<Resource>(
+    path ?? null,
+    s => get(path!, { signal: s, quiet: true }),
+    path ? [path.split("/")[0]] : [],
+  )
   return (
     <>
       <p class="muted">
@@ -111,7 +118,13 @@ export function Request({ r, done }: { r: Resource; done: () => void }) {
           </span>
         </p>
       ) : (
-        <Difference type={r.resourceType} all={(r.fieldUpdates ?? []) as FieldUpdate[]} creates={creates} />
+        <Difference
+          type={r.resourceType}
+          all={(r.fieldUpdates ?? []) as FieldUpdate[]}
+          creates={creates}
+          decided={!pending}
+          now={now.data}
+        />
       )}
       {r.dependentRequest && r.state === "PENDING" && (
         <p class="muted">

@@ -30,8 +30,33 @@ export function changedFields(all: FieldUpdate[], creates: boolean): FieldUpdate
     .sort((a, b) => first(a) - first(b))
 }
 
-/** The changed fields of a resource of a type. */
-export function Difference({ type, all, creates }: { type: string; all: FieldUpdate[]; creates: boolean }) {
+/** Reports whether the current value of a field is another one than before the change. Only simple values and references are compared. */
+function isOutdated(f: FieldUpdate, now?: Resource): boolean {
+  if (!now || !Object.hasOwn(now, f.name)) return false
+  const idOf = (v: unknown) => (v as Resource | null)?.id,
+    isSimple = (v: unknown) => v === null || v === undefined || typeof v !== "object",
+    [is, was] = [now[f.name], f.previousValue]
+  if (idOf(is) && idOf(was)) return idOf(is) !== idOf(was)
+  return isSimple(is) && isSimple(was) && shown(is) !== shown(was)
+}
+
+/**
+ * The changed fields of a resource of a type. now is the current resource, if the change is not applied yet. A field with another value than
+ * at the time of the request is marked.
+ */
+export function Difference({
+  type,
+  all,
+  creates,
+  decided,
+  now,
+}: {
+  type: string
+  all: FieldUpdate[]
+  creates: boolean
+  decided?: boolean
+  now?: Resource
+}) {
   const schema = useSchema(),
     fields = changedFields(all, creates),
     names = useNames([{ fieldUpdates: fields } as never])
@@ -46,7 +71,7 @@ export function Difference({ type, all, creates }: { type: string; all: FieldUpd
       <thead>
         <tr>
           <th>Field</th>
-          {!creates && <th>Now</th>}
+          {!creates && <th>{decided ? "Before" : "Now"}</th>}
           <th>{creates ? "Value" : "Requested"}</th>
         </tr>
       </thead>
@@ -56,7 +81,10 @@ export function Difference({ type, all, creates }: { type: string; all: FieldUpd
             <td class="muted">{label(f.name)}</td>
             {!creates && (
               <td>
-                <del>{text(f.previousValue)}</del>
+                <del>{text(isOutdated(f, now) ? now![f.name] : f.previousValue)}</del>
+                {isOutdated(f, now) && (
+                  <div class="bad-text small">changed since the request, was {text(f.previousValue)}</div>
+                )}
               </td>
             )}
             <td>

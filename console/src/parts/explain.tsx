@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { get, query, type Problem } from "../api"
 import { problemOf } from "../data"
-import { optionText } from "../dhcpoption"
+import { optionText, optionText6 } from "../dhcpoption"
 import { Field, Loading, Trouble } from "./basics"
 import { faultOf } from "./form"
 
@@ -16,6 +16,7 @@ interface Explanation {
   reply: string | null
   reason: string | null
   address: string | null
+  prefixLength: number | null
   range: number | null
   reservation: number | null
   leaseTime: number | null
@@ -52,7 +53,7 @@ function From({ p }: { p: Place }) {
 }
 
 /** The fields of the form: the parameter of the API, the label and the placeholder. */
-const inputs: [name: string, label: string, placeholder: string][] = [
+const inputs4: [name: string, label: string, placeholder: string][] = [
   ["macAddress", "MAC address *", "00:00:5e:00:53:01"],
   ["clientIdentifier", "Client identifier", "text, or 0x0A0B"],
   ["circuitId", "Circuit ID of the relay agent", "eth0/1"],
@@ -60,13 +61,25 @@ const inputs: [name: string, label: string, placeholder: string][] = [
   ["vendorClassIdentifier", "Vendor class", "PXEClient"],
   ["requested", "Requested address", ""],
 ]
+const inputs6: typeof inputs4 = [
+  ["macAddress", "MAC address", "00:00:5e:00:53:01"],
+  ["clientIdentifier", "DUID", "0003000100005e005301"],
+  ["iaid", "IAID", "1"],
+  ["circuitId", "Interface ID of the relay agent", "eth0/1"],
+  ["remoteId", "Remote ID of the relay agent", ""],
+]
+const requestedAddress: (typeof inputs4)[number] = ["requested", "Requested address", "2001:db8::100"],
+  requestedPrefix: (typeof inputs4)[number] = ["requested", "Requested prefix", "::/56, or 2001:db8:100::/56"]
 
-export function Explain({ network, mac }: { network: number; mac?: string }) {
+/** The form of a network. In DHCPv6, a client can also ask for a delegated prefix. */
+export function Explain({ network, v6, mac }: { network: number; v6?: boolean; mac?: string }) {
   const [values, setValues] = useState<Record<string, string>>({ macAddress: mac ?? "" }),
+    [prefix, setPrefix] = useState(false),
     [planned, setPlanned] = useState(false),
     [busy, setBusy] = useState(false),
     [problem, setProblem] = useState<Problem>(),
     [answer, setAnswer] = useState<Explanation>()
+  const inputs = v6 ? [...inputs6, prefix ? requestedPrefix : requestedAddress] : inputs4
   const ask = async (e: Event) => {
     e.preventDefault()
     setBusy(true)
@@ -77,7 +90,8 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
           "dhcpExplanation" +
             query({
               network,
-              ...Object.fromEntries(Object.entries(values).map(([k, v]) => [k, v || undefined])),
+              ...Object.fromEntries(inputs.map(([name]) => [name, values[name]?.trim() || undefined])),
+              prefix: prefix || undefined,
               planned: planned || undefined,
             }),
         ),
@@ -118,6 +132,16 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
               )}
             </Field>
           ))}
+          {v6 && (
+            <Field label="Client requests">
+              {id => (
+                <select id={id} value={String(prefix)} onChange={e => setPrefix(e.currentTarget.value === "true")}>
+                  <option value="false">an address</option>
+                  <option value="true">a delegated prefix</option>
+                </select>
+              )}
+            </Field>
+          )}
           <Field label="Settings">
             {id => (
               <select id={id} value={String(planned)} onChange={e => setPlanned(e.currentTarget.value === "true")}>
@@ -128,7 +152,11 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
           </Field>
         </div>
         <p>
-          <button type="submit" class="primary" disabled={busy || !values.macAddress}>
+          <button
+            type="submit"
+            class="primary"
+            disabled={busy || !(values.macAddress || (v6 && values.clientIdentifier))}
+          >
             Explain
           </button>
         </p>
@@ -143,7 +171,12 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
                 Server <a href={"/ui/servers/" + answer.server.id}>{answer.server.name}</a>{" "}
                 {answer.address ? (
                   <>
-                    offers <strong class="mono">{answer.address}</strong> for {answer.leaseTime} s
+                    {answer.prefixLength === null ? "offers" : "delegates"}{" "}
+                    <strong class="mono">
+                      {answer.address}
+                      {answer.prefixLength !== null && "/" + answer.prefixLength}
+                    </strong>{" "}
+                    for {answer.leaseTime} s
                     {answer.reservation ? (
                       <>
                         , the <a href={"/ui/addresses/" + answer.reservation}>reservation</a> of the client
@@ -157,7 +190,9 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
                     .
                   </>
                 ) : (
-                  <>answers without an address: {answer.reason}.</>
+                  <>
+                    answers without {prefix ? "a prefix" : "an address"}: {answer.reason}.
+                  </>
                 )}
               </span>
             ) : (
@@ -187,7 +222,7 @@ export function Explain({ network, mac }: { network: number; mac?: string }) {
                       <td class="num">{o.code}</td>
                       <td>{o.name}</td>
                       <td class="mono" title={"0x" + o.value}>
-                        {optionText(o.code, o.value)}
+                        {v6 ? optionText6(o.code, o.value) : optionText(o.code, o.value)}
                       </td>
                       <td>
                         <From p={o.from} />

@@ -590,6 +590,7 @@ export function RefInput({
         }}
         onBlur={() =>
           setTimeout(() => {
+            if (box.current?.contains(document.activeElement)) return // the user has come back and may have typed
             setQ(null)
             setHits([])
           }, 150)

@@ -5,8 +5,9 @@ import { useData, useRows, type Rows, useEvery } from "../data"
 import { To } from "../links"
 import { useMay } from "../rights"
 import { setQuery, place } from "../router"
-import { parseAddress, parseSpan, address as addressText } from "../space"
-import type { DHCPv4Lease, LeaseSpan } from "../types"
+import { leaseFilter } from "../leasefilter"
+import { parseAddress } from "../space"
+import type { DHCPv4Lease, DHCPv6Lease, LeaseSpan } from "../types"
 import { Button, counted, Dialog, Empty, Field, Loading, State, Trouble, When, words } from "./basics"
 import { faultOf } from "./form"
 import { Grid } from "./grid"
@@ -15,6 +16,14 @@ import { FilterForm, SaveRows } from "./tools"
 
 /** The time between two reads of leases, in milliseconds. Leases are not in the change feed. */
 const leaseInterval = 4000
+
+type Lease = DHCPv4Lease | DHCPv6Lease
+
+/** Returns the delegated prefix of a lease, or its address. */
+export const leased = (x: Lease | LeaseSpan) => ("prefix" in x && x.prefix) || x.address!
+
+/** Returns the port of the client, as its relay agent reports it. */
+const portOf = (x: Lease) => ("circuitId" in x ? x.circuitId : x.interfaceId)
 
 /** A client that an address can be reserved for. */
 export interface Client {
@@ -47,22 +56,6 @@ export function droppedClient(e: DragEvent): Client | null {
   } catch {
     return null // something else was dropped
   }
-}
-
-const hardware = /^([\da-f]{2}[:-]){5}[\da-f]{2}$|^([\da-f]{4}\.){2}[\da-f]{4}$|^[\da-f]{12}$/i
-
-/** Returns the filter for a search text: an address, the beginning of one, a prefix, a hardware address, a client identifier or a host name. */
-export function leaseFilter(text: string): string | undefined {
-  const t = text.trim()
-  if (!t) return undefined
-  if (hardware.test(t)) return `macAddress:${literal(t)}`
-  if (parseAddress(t)) return `address:${literal(t)}`
-  const part = /^(\d{1,3}\.){1,3}$/.test(t) ? t + "0.0.0.0".slice((t.split(".").length - 1) * 2) : null
-  const s = parseSpan(part ? `${part}/${(t.split(".").length - 1) * 8}` : t)
-  if (s) return `address:ge(${literal(addressText(s.low, s.v6))}) and address:le(${literal(addressText(s.high, s.v6))})`
-  if (/^0x[\da-f]+$/i.test(t)) return `clientIdentifier:${literal(t.slice(2).toUpperCase())}`
-  if (/^[\da-f]{14,}$/i.test(t)) return `clientIdentifier:${literal(t.toUpperCase())}`
-  return `hostName:startsWith(${literal(t)})`
 }
 
 /** The search field of leases and of the history. */
@@ -106,16 +99,16 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
   const search = place.value.query.get("q") ?? "",
     state = place.value.query.get("state") ?? ""
   const filter = [within, leaseFilter(search), state && `state:${literal(state)}`].filter(Boolean).join(" and ")
-  const rows = useRows<DHCPv4Lease>(at, { filter: filter || undefined, orderBy: "address" }, ["leaseActions"])
+  const rows = useRows<Lease>(at, { filter: filter || undefined, orderBy: "address" }, ["leaseActions"])
   useEvery(leaseInterval, rows.reload)
-  const [opened, setOpened] = useState<DHCPv4Lease | null>(null)
+  const [opened, setOpened] = useState<Lease | null>(null)
   return (
     <>
       <Search
         table="leases"
         parameters={["q", "state"]}
         rows={rows}
-        hint="address, MAC address, host name or client identifier"
+        hint="address, prefix, MAC address, host name or client identifier"
       >
         <select aria-label="State" value={state} onChange={e => setQuery({ state: e.currentTarget.value || null })}>
           <option value="">All states</option>
@@ -150,12 +143,12 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
           columns={[
             {
               key: "address",
-              title: "Address",
+              title: "Address or prefix",
               width: "minmax(8rem,13rem)",
               narrow: "6.6rem",
               cell: r => (
                 <button class="plain link mono" tabIndex={-1} onClick={() => setOpened(r)}>
-                  {r.address}
+                  {leased(r)}
                 </button>
               ),
             },
@@ -180,7 +173,7 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
                     title: "Network",
                     width: "11rem",
                     minor: true,
-                    cell: (r: DHCPv4Lease) => <To r={r.network} mono />,
+                    cell: (r: Lease) => <To r={r.network} mono />,
                   },
                 ]
               : []),
@@ -189,7 +182,14 @@ export function Leases({ at, within, reserve }: { at: string; within?: string; r
               title: "Port",
               width: "8rem",
               minor: true,
-              cell: r => <span class="cut">{r.circuitId}</span>,
+              cell: r => <span class="cut">{portOf(r)}</span>,
+            },
+            {
+              key: "connection",
+              title: "Server",
+              width: "9rem",
+              minor: true,
+              cell: r => (r.serverConnectionStatus ? <State of={r.serverConnectionStatus} /> : null),
             },
             { key: "began", title: "Granted", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
             {
@@ -249,7 +249,7 @@ export function LeaseWindow({
   done,
   reserve,
 }: {
-  lease: DHCPv4Lease
+  lease: Lease
   close: () => void
   done: () => void
   reserve?: (client: Client) => void
@@ -257,10 +257,13 @@ export function LeaseWindow({
   const network = lease.network as Resource | null,
     may = useMay(network ? "networks/" + network.id : null)
   const [act, setAct] = useState<(typeof leaseActions)[number] | null>(null)
+  const client = lease.macAddress
+    ? `macAddress:${literal(lease.macAddress)}`
+    : lease.clientIdentifier && `clientIdentifier:${literal(lease.clientIdentifier)}`
   if (act && network)
     return (
       <Preview
-        title={`${act[0]}: ${lease.address}`}
+        title={`${act[0]}: ${leased(lease)}`}
         wanted={{
           method: "POST",
           path: `networks/${network.id}/leaseActions`,
@@ -268,7 +271,7 @@ export function LeaseWindow({
           says:
             act[1] === "RESERVE"
               ? `Reserved ${lease.address} for ${lease.macAddress || lease.clientIdentifier}.`
-              : `Requested: ${act[0].toLowerCase()} (${lease.address}).`,
+              : `Requested: ${act[0].toLowerCase()} (${leased(lease)}).`,
         }}
         close={close}
         done={done}
@@ -276,21 +279,25 @@ export function LeaseWindow({
         {() => <p>{act[3]}</p>}
       </Preview>
     )
+  const delegated = leased(lease) !== lease.address
   const facts: [string, any][] = [
     ["State", <State of={lease.state} />],
+    ["Delegated prefix", delegated && <span class="mono">{leased(lease)}</span>],
     ["MAC address", lease.macAddress && <span class="mono">{lease.macAddress}</span>],
     ["Client identifier", lease.clientIdentifier && <span class="mono">{lease.clientIdentifier}</span>],
     ["Host name", lease.hostName],
     ["Network", network && <To r={network} mono />],
+    ["IAID", "identityAssociationIdentifier" in lease && lease.identityAssociationIdentifier],
     ["Server", lease.server && <To r={lease.server} />],
-    ["Port", lease.circuitId],
+    ["Connection of the server", lease.serverConnectionStatus && <State of={lease.serverConnectionStatus} />],
+    ["Port", portOf(lease)],
     ["Relay agent", lease.remoteId],
-    ["Vendor class", lease.vendorClassIdentifier],
+    ["Vendor class", "vendorClassIdentifier" in lease && lease.vendorClassIdentifier],
     ["Granted", lease.leaseDateTime && <When at={lease.leaseDateTime} />],
     ["Expires", lease.leaseExpirationDateTime && <When at={lease.leaseExpirationDateTime} />],
   ]
   return (
-    <Dialog title={`Lease of ${lease.address}`} close={close} wide>
+    <Dialog title={`Lease of ${leased(lease)}`} close={close} wide>
       <dl class="facts">
         {facts
           .filter(([, value]) => value)
@@ -304,7 +311,7 @@ export function LeaseWindow({
       {may.add && (
         <div class="buttons">
           {leaseActions
-            .filter(a => a[2].includes(lease.state ?? ""))
+            .filter(a => a[2].includes(lease.state ?? "") && !(delegated && a[1] === "RESERVE"))
             .map(a => (
               <Button key={a[1]} onClick={() => setAct(a)}>
                 {a[0]}
@@ -317,17 +324,27 @@ export function LeaseWindow({
           )}
         </div>
       )}
-      <h3>History of this address</h3>
+      <h3>History of this {delegated ? "prefix" : "address"}</h3>
       <SpanList
         at="leaseSpans"
         filter={`address:${literal(lease.address!)} and configuration.id:${(lease.configuration as Resource).id}`}
       />
+      {client && (
+        <>
+          <h3>Addresses of this client</h3>
+          <SpanList
+            at="leaseSpans"
+            filter={`${client} and configuration.id:${(lease.configuration as Resource).id}`}
+            addresses
+          />
+        </>
+      )}
     </Dialog>
   )
 }
 
-/** The last clients of an address, or the last addresses of a client, as a short list. */
-export function SpanList({ at, filter }: { at: string; filter?: string }) {
+/** The last clients of an address or, if addresses is true, the last addresses of a client, as a short list. */
+export function SpanList({ at, filter, addresses }: { at: string; filter?: string; addresses?: boolean }) {
   const path = at + query({ filter, orderBy: "desc(startDateTime)", limit: 20 })
   const { data, problem, reload } = useData<Page<LeaseSpan>>(path, s => get(path, { signal: s, quiet: true }))
   useEvery(leaseInterval, reload)
@@ -338,7 +355,7 @@ export function SpanList({ at, filter }: { at: string; filter?: string }) {
     <ul class="plain-list spans">
       {data.data.map(x => (
         <li key={x.id}>
-          <span class="mono">{x.macAddress || x.clientIdentifier}</span> {x.hostName}
+          <span class="mono">{addresses ? leased(x) : x.macAddress || x.clientIdentifier}</span> {x.hostName}
           <span class="muted small">
             {" "}
             <Period x={x} />
@@ -384,7 +401,7 @@ export function Spans({ at, within }: { at: string; within?: string }) {
         table="clients of addresses"
         parameters={["q", "at"]}
         rows={rows}
-        hint="address, MAC address, host name or client identifier"
+        hint="address, prefix, MAC address, host name or client identifier"
       >
         <label class="inline">
           at{" "}
@@ -407,17 +424,19 @@ export function Spans({ at, within }: { at: string; within?: string }) {
           columns={[
             {
               key: "address",
-              title: "Address",
+              title: "Address or prefix",
               width: "minmax(8rem,13rem)",
               narrow: "7rem",
-              cell: x => <span class="mono">{x.address}</span>,
+              cell: x => <SearchLink of={leased(x)} title="Show only the clients of this address" />,
             },
             {
               key: "client",
               title: "Client",
               width: "11rem",
               narrow: "minmax(0,1fr)",
-              cell: x => <span class="mono cut">{x.macAddress || x.clientIdentifier}</span>,
+              cell: x => (
+                <SearchLink of={x.macAddress || x.clientIdentifier!} title="Show only the addresses of this client" />
+              ),
             },
             { key: "host", title: "Host name", minor: true, cell: x => <span class="cut">{x.hostName}</span> },
             {
@@ -446,6 +465,17 @@ export function Spans({ at, within }: { at: string; within?: string }) {
         />
       )}
     </>
+  )
+}
+
+/** A link that searches the history for an address or a client. */
+function SearchLink({ of, title }: { of: string; title: string }) {
+  const search = new URLSearchParams(place.value.query)
+  search.set("q", of)
+  return (
+    <a class="mono cut" href={"/ui/" + place.value.path.join("/") + "?" + search} title={title}>
+      {of}
+    </a>
   )
 }
 

@@ -57,6 +57,7 @@ export function Refused({ at, within, reserve }: { at: string; within?: string; 
         count={rows.total}
         at={rows.at}
         id={r => r.id}
+        open={reserve && (r => r.macAddress && reserve(r as Client))}
         attributes={r => (reserve ? dragOf(r as Client) : {})}
         empty={<Empty title="No refused clients.">Clients that get no address are listed here for seven days.</Empty>}
         columns={[

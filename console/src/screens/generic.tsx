@@ -40,6 +40,7 @@ import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
 import { filterOf } from "../filter"
+import { Leases, Spans } from "../parts/leases"
 import { History } from "./changes"
 import { Signing } from "./signing"
 
@@ -573,6 +574,8 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
     path = `${collection}/${r.id}`
   if (what === "transactions") return <History path={path + "/transactions"} />
   if (what === "figures" && withFigures.includes(collection)) return <Figures object={path} />
+  if (what === "leaseSpans") return <Spans key="leaseSpans" at={path + "/leaseSpans"} />
+  if (what === "leases") return <Leases key="leases" at={path + "/leases"} />
   if (what === "signing" && "reverseZoneSigned" in r) return <Signing of={path} may={may} />
   if (!c) return <Loading what="the schema" />
   const table = c.b?.[what] && (

@@ -34,7 +34,7 @@ export function NetworkDHCP({
           ["", "Leases"],
           ["refused", "Refused clients"],
           ["history", "Lease history"],
-          ...(v4 ? [["explain", "Explain"] as [string, string]] : []),
+          ["explain", "Explain"],
         ]}
         chosen={part}
         choose={k => setQuery({ part: k || null, q: null, state: null, at: null })}
@@ -43,8 +43,8 @@ export function NetworkDHCP({
         <Refused at={base} reserve={reserve} />
       ) : part === "history" ? (
         <Spans key="history" at={base + "/leaseSpans"} />
-      ) : part === "explain" && v4 ? (
-        <Explain network={r.id} mac={place.value.query.get("mac") ?? undefined} />
+      ) : part === "explain" ? (
+        <Explain network={r.id} v6={!v4} mac={place.value.query.get("mac") ?? undefined} />
       ) : (
         <>
           {reserve && (

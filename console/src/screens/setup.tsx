@@ -103,7 +103,7 @@ export function Setup() {
         <Step n={5} title="Deployment" done={ready[4]} shut={!open(4)} says={deployment?.state ?? ""}>
           {linked && <Deployment server={linked} seen={setDeployment} />}
         </Step>
-        <Step n={6} title="Test query" done={ready[5]} shut={!open(5)}>
+        <Step n={6} title="Test query" done={ready[5]} shut={!open(5) && !answered}>
           {linked && z.data && (
             <>
               <p class="muted">The manager asks {linked.name} and shows the reply.</p>
@@ -355,6 +355,8 @@ function ChooseZone({ c, zone, problem }: { c: number; zone?: Resource; problem?
             </Button>
           </p>
         )
+      ) : place.value.query.get("zone") && !problem ? (
+        <Loading what="the zone" />
       ) : (
         <form onSubmit={e => void create(e)}>
           <div class="fields">

@@ -69,6 +69,9 @@ type dhcpd struct {
 	local      []localCondition
 	conditions int
 	include    func(path string) ([]byte, error)
+	// scopes are the subnets and their pools. limited are the hosts and classes with lease times, which finish adds.
+	scopes  []*dhcpdScope
+	limited []limitedLevel
 }
 
 // rangeStatement is a range with the pool that it is in.
@@ -90,6 +93,9 @@ type dhcpdScope struct {
 	space string
 	// class is the expression of the enclosing class.
 	class *dhcpdClass
+	// standard is the default-lease-time of the block as the file has it; 0 if it has none. subnet is the prefix of a subnet.
+	standard int
+	subnet   netip.Prefix
 }
 
 // newBlock returns the scope of a block inside of another one.
@@ -290,6 +296,7 @@ func (d *dhcpd) readSubnet(s statement, p netip.Prefix, above *dhcpdScope) error
 		}
 	}
 	at.limitLease()
+	at.subnet, d.scopes = p, append(d.scopes, at)
 	d.rowName = s.place()
 	gateway := d.router(p, own, d.around)
 	d.network(p, at.shared, gateway)
@@ -355,6 +362,7 @@ func (d *dhcpd) pool(s statement, above *dhcpdScope, p netip.Prefix) error {
 		}
 	}
 	at.limitLease()
+	d.scopes = append(d.scopes, at)
 	d.encapsulate(at)
 	var others []statement
 	for _, one := range rest {

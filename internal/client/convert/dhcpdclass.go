@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
@@ -80,13 +81,18 @@ func (d *dhcpd) class(s statement, above *dhcpdScope) {
 		}
 	}
 	d.rowName = row
-	d.addClass(at.class.name, match, at.own)
+	d.addClassWith(at.class.name, match, at.own, above)
 }
 
-// addClass adds a class with its settings.
-func (d *Document) addClass(name, match string, own *settings) {
+// addClass adds a class.
+func (d *Document) addClass(name, match string) {
 	d.add(Resource{"type": "DHCPv4ClientClass", "name": name, "matchExpression": match, "tag": false})
-	d.emit("clientClasses/"+name, own, false)
+}
+
+// addClassWith adds a class with its settings.
+func (d *dhcpd) addClassWith(name, match string, own *settings, above *dhcpdScope) {
+	d.addClass(name, match)
+	d.emitLimited("clientClasses/"+name, own, netip.Addr{}, above)
 }
 
 // subclass reads a subclass: a value of its class.
@@ -106,7 +112,7 @@ func (d *dhcpd) subclass(s statement, above *dhcpdScope) {
 	}
 	d.encapsulate(at)
 	d.rowName = row
-	d.emit("subclasses/"+value, at.own, false)
+	d.emitLimited("subclasses/"+value, at.own, netip.Addr{}, above)
 }
 
 // chainOf returns an if statement with the elsif and else statements that follow it.
@@ -220,9 +226,9 @@ func (d *dhcpd) branch(s statement, at *dhcpdScope, condition string) {
 	case scope.class != nil:
 		of := scope.class
 		of.derived++
-		d.addClass(fmt.Sprintf("%s-%d", of.name, of.derived), "if "+both(of.condition, condition), inner.own)
+		d.addClassWith(fmt.Sprintf("%s-%d", of.name, of.derived), "if "+both(of.condition, condition), inner.own, at)
 	case scope.above == nil:
-		d.addClass(d.conditionName(scope), "if "+condition, inner.own)
+		d.addClassWith(d.conditionName(scope), "if "+condition, inner.own, at)
 	default:
 		d.local = append(d.local, localCondition{row, scope, condition, inner.own})
 	}
@@ -272,7 +278,7 @@ func (d *dhcpd) closeConditions() {
 	for _, key := range order {
 		g := groups[key]
 		if d.rowName = g.first.row; len(g.scopes) == len(d.subnets) {
-			d.addClass(d.conditionName(g.first.scope), "if "+g.first.condition, g.first.own)
+			d.addClassWith(d.conditionName(g.first.scope), "if "+g.first.condition, g.first.own, g.first.scope)
 			continue
 		}
 		for _, d.rowName = range g.rows {

@@ -61,7 +61,7 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 		d.macs = append(d.macs, strings.ToLower(of.mac))
 	}
 	if len(addresses) == 0 {
-		d.unaddressed(of, own)
+		d.unaddressed(of, own, above)
 		return
 	}
 	for _, address := range addresses { // a host may have one address per subnet
@@ -70,12 +70,12 @@ func (d *dhcpd) host(s statement, above *dhcpdScope) {
 			d.skip("%v: correct the statement", err)
 			continue
 		}
-		d.emit("addresses/"+a.String(), own, a.Is6())
+		d.emitLimited("addresses/"+a.String(), own, a, above)
 	}
 }
 
 // unaddressed adds the hardware address of a host without a fixed address, with its options.
-func (d *dhcpd) unaddressed(of client, own *settings) {
+func (d *dhcpd) unaddressed(of client, own *settings, above *dhcpdScope) {
 	switch {
 	case of.mac == "" || !hardware(of.mac) || d.v6:
 		d.omit("the host has no fixed address: add fixed-address to import it")
@@ -85,7 +85,7 @@ func (d *dhcpd) unaddressed(of client, own *settings) {
 		if !d.knowsHosts { // otherwise finish adds it to the pool of known clients
 			d.member(of.mac, "")
 		}
-		d.emit("macAddresses/"+dashed(of.mac), own, false)
+		d.emitLimited("macAddresses/"+dashed(of.mac), own, netip.Addr{}, above)
 	}
 }
 
@@ -208,6 +208,8 @@ func (d *dhcpd) finish(top *dhcpdScope) {
 		top.own.put(setting{"", true, defaultLease, defaultOfDhcpd})
 	}
 	d.emit("", top.own, d.v6)
+	d.emitLevels()
+	d.rowName = ""
 	if d.knowsHosts && !d.v6 {
 		d.add(Resource{"type": "MACPool", "name": knownPool, "tag": false})
 		slices.Sort(d.macs)

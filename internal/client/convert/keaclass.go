@@ -57,7 +57,8 @@ func (k *kea) class(one keaClass) error {
 		own.put(setting{k.rowName, true, "booting", false})
 	}
 	k.classes[one.Name] = condition
-	k.addClass(className(one.Name), "if "+condition, own)
+	k.addClass(className(one.Name), "if "+condition)
+	k.emit("clientClasses/"+className(one.Name), own, false)
 	return nil
 }
 

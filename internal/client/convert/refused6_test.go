@@ -19,3 +19,23 @@ func TestRefusedOptionsOf6(t *testing.T) {
 		t.Errorf("the notes are %q", notes)
 	}
 }
+
+// TestReservedPrefixesAreListed checks that reserved prefixes of dhcpd and Kea are listed with their hosts, with and without an address.
+func TestReservedPrefixesAreListed(t *testing.T) {
+	d, err := Dhcpd([]byte(`subnet6 2001:db8::/64 { }
+host both { host-identifier option dhcp6.client-id 00:01:02; fixed-address6 2001:db8::5; fixed-prefix6 2001:db8:1::/48; }
+host alone { host-identifier option dhcp6.client-id 00:01:03; fixed-prefix6 2001:db8:2::/48; }
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := strings.Join(d.notes["the statement fixed-prefix6: "+noReserved], " "); !strings.Contains(rows, "line 2") ||
+		!strings.Contains(rows, "line 3") {
+		t.Errorf("the notes are %v", d.notes)
+	}
+	d, err = Kea([]byte(`{"Dhcp6":{"subnet6":[{"subnet":"2001:db8::/64","id":1,"reservations":[{"duid":"00:01:02",
+		"ip-addresses":["2001:db8::5"],"prefixes":["2001:db8:1::/48"]}]}]}}`), nil)
+	if err != nil || len(d.notes["prefixes that are reserved: "+noReserved]) != 1 {
+		t.Errorf("the notes are %v: %v", d.notes, err)
+	}
+}

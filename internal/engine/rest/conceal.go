@@ -79,9 +79,10 @@ func (rd *renderer) configurationAbove(id int64) (int64, error) {
 	return h.Configuration, nil
 }
 
-// withoutSums returns the body of a resource, with null for fields that count or name resources that the caller does not see.
-func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
-	if !rd.partlyHidden[r.ID] {
+// visibleBody returns the body of a resource, with null for fields that count, name or describe resources that the caller does not see.
+func (rd *renderer) visibleBody(t *schema.Type, r *store.Resource) ([]byte, error) {
+	describes := rd.limited && slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return rd.describesHidden(f, r) })
+	if !rd.partlyHidden[r.ID] && !describes {
 		return r.Body, nil
 	}
 	b := []byte{'{'}
@@ -90,7 +91,7 @@ func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, erro
 			b = append(b, ',')
 		}
 		b = append(schema.AppendString(b, string(name)), ':')
-		if f := t.ByName[string(name)]; f != nil && (f.Sums || f.Tells) {
+		if f := t.ByName[string(name)]; f != nil && (rd.partlyHidden[r.ID] && (f.Sums || f.Tells) || rd.describesHidden(f, r)) {
 			raw = []byte("null")
 		}
 		b = append(b, raw...)
@@ -98,6 +99,9 @@ func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, erro
 	})
 	return append(b, '}'), err
 }
+
+// describesHidden reports whether a field describes the target of a reference that is hidden from the caller.
+func (rd *renderer) describesHidden(f *schema.Field, r *store.Resource) bool { return f.Of != "" && rd.hidden[r.Ref(f.Of)] }
 
 // conceal removes the heads that the caller may not see; references to them are shown as null.
 func (rd *renderer) conceal(ids []int64) error {

@@ -258,7 +258,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	} else {
 		b = t.AppendName(b, r.Name)
 	}
-	body, err := rd.withoutSums(t, r)
+	body, err := rd.visibleBody(t, r)
 	if err != nil {
 		return nil, err
 	}

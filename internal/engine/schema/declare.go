@@ -65,7 +65,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Identify = member.Tag.Get("identify")
 	f.Column, f.FilterColumn = member.Tag.Get("column"), member.Tag.Get("filterColumn")
 	f.KeyPrefix = member.Tag.Get("key")
-	f.Unless = member.Tag.Get("unless")
+	f.Unless, f.Of = member.Tag.Get("unless"), member.Tag.Get("of")
 	f.Enum = splitTag(member.Tag.Get("enum"))
 	if others := member.Tag.Get("others"); others != "" {
 		f.Others = regexp.MustCompile("^(" + others + ")$")

@@ -157,6 +157,7 @@ type Field struct {
 	Span     bool     // the row's span is this address
 	Sums     bool     // counts resources below this one; hidden from callers that do not see all of them
 	Tells    bool     // a text that may name other resources of the configuration; shown to callers that see all of it
+	Of       string   // the reference whose target the value describes; null for callers that do not see the target
 	Chosen   bool     // the manager chooses a value if a request that creates a resource omits the field; null is a value of its own
 	Inherit  bool     // if it is not set, the value of the nearest resource above that sets it is in effect
 	Column   string   // "parent" or "configuration" if the reference is a column of the row

@@ -81,7 +81,7 @@ var descriptions = map[string]string{
 	"Lease.network":                                "network is the network that contains the address.",
 	"Lease.remoteId":                               "remoteId is the remote id of the relay agent (RFC 3046, RFC 4649).",
 	"Lease.server":                                 "server is the server that assigned the address.",
-	"Lease.serverConnectionStatus":                 "serverConnectionStatus is the connection of the server's service point: a server that is not connected has not reported renewals and ends since; null for a lease without a server.",
+	"Lease.serverConnectionStatus":                 "serverConnectionStatus is the connection of the server's service point: a server that is not connected has not reported renewals and ends since; null for a lease without a server, and for users who do not see the server.",
 	"Lease.state":                                  "state is the state of the lease.",
 	"LeaseAction":                                  "LeaseAction is an action on the lease of an address.",
 	"LeaseAction.action":                           "action is the action: END_LEASE ends the lease, CLEAR_ADDRESS makes an abandoned address free, and RESERVE reserves the address for the client of the lease.",

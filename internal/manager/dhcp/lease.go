@@ -52,8 +52,8 @@ type Lease struct {
 	// Server is the server that assigned the address.
 	Server schema.Ref `api:"server,readOnly" ref:"Server|HAServer" filterColumn:"server"`
 	// ServerConnectionStatus is the connection of the server's service point: a server that is not connected has not reported renewals and
-	// ends since; null for a lease without a server.
-	ServerConnectionStatus string `api:"serverConnectionStatus,computed" enum:"CONNECTED|NOT_CONNECTED"`
+	// ends since; null for a lease without a server, and for users who do not see the server.
+	ServerConnectionStatus string `api:"serverConnectionStatus,computed" enum:"CONNECTED|NOT_CONNECTED" of:"server"`
 	// Address is the address that was leased.
 	Address netip.Addr `api:"address,readOnly,span"`
 	// State is the state of the lease.

@@ -104,7 +104,7 @@ func (x *LeaseAction) perform(c *resource.Change, w *leaseWriter, l storedLease)
 		return err
 	}
 	x.State, w.server = actionDone, l.server
-	return errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, c.Tx.Now(), "ENDED"), w.pages.write(), w.counts.write())
+	return errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, c.Tx.Now(), endedReason), w.pages.write(), w.counts.write())
 }
 
 // reserve reserves an address for the client of its lease, and returns the id of the reservation.

@@ -75,12 +75,14 @@ type leaseWriter struct {
 	// recalled are the networks with lost leases. lost is true after the last part of a list of a server that has lost leases.
 	recalled map[int64]bool
 	lost     bool
+	// actions caches the pending actions on leases of networks.
+	actions map[int64][]pendingAction
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
 		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{},
-		recalled: map[int64]bool{}}
+		recalled: map[int64]bool{}, actions: map[int64][]pendingAction{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -116,18 +118,26 @@ func (w *leaseWriter) networkOf(reported int64, a netip.Addr) (int64, error) {
 
 // read returns the lease of an address.
 func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
-	err = w.tx.QueryRow("SELECT id, version, span, server, parent, state, body FROM dhcp_lease WHERE configuration = ? AND low = ?",
-		w.configuration, store.AddrKey(a)).Scan(&l.id, &l.version, &l.span, &l.server, &l.parent, &l.state, &l.body)
+	err = l.scan(w.tx.QueryRow("SELECT "+leaseColumns+" FROM dhcp_lease WHERE configuration = ? AND low = ?", w.configuration,
+		store.AddrKey(a)).Scan, new([]byte))
 	if errors.Is(err, sql.ErrNoRows) {
-		return l, nil
+		return storedLease{}, nil
 	}
-	if err != nil {
-		return l, err
+	return l, err
+}
+
+// leaseColumns are the columns that storedLease.scan reads.
+const leaseColumns = "low, id, version, span, server, parent, state, body"
+
+// scan reads a row of a lease, and its address into low.
+func (l *storedLease) scan(scan func(...any) error, low *[]byte) error {
+	if err := scan(low, &l.id, &l.version, &l.span, &l.server, &l.parent, &l.state, &l.body); err != nil {
+		return err
 	}
 	l.there = true
 	var body store.Object
 	if err := body.Read([]byte(l.body)); err != nil {
-		return l, fmt.Errorf("lease %d: %w", l.id, err)
+		return fmt.Errorf("lease %d: %w", l.id, err)
 	}
 	l.mac, l.clientID = textOf(&body, "macAddress"), textOf(&body, "clientIdentifier")
 	if iaid, wrong := strconv.ParseUint(textOf(&body, "identityAssociationIdentifier"), 10, 32); wrong == nil {
@@ -136,10 +146,11 @@ func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
 	if n, wrong := strconv.Atoi(string(body.Get("prefixLength"))); wrong == nil {
 		l.prefix = n
 	}
+	var err error
 	if start := textOf(&body, "leaseDateTime"); start != "" {
 		l.start, err = time.Parse(time.RFC3339, start)
 	}
-	return l, err
+	return err
 }
 
 // textOf returns a text of a body; empty for null.
@@ -187,6 +198,15 @@ func (w *leaseWriter) change(c leaseChange) error {
 		}
 		l.span = 0
 	}
+	if l.span == 0 && same && l.state == stateFree && l.start.Equal(c.start) { // it ended without a report of its server
+		id, _, err := w.endedSpan(c.address, l.start)
+		if err == nil && id != 0 {
+			l.span, err = id, w.openSpan(id)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if l.span == 0 || !same {
 		if l.span, err = w.writeSpan(0, c, time.Time{}, ""); err != nil {
 			return err
@@ -219,6 +239,15 @@ func (w *leaseWriter) count(l storedLease, c leaseChange) error {
 func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 	if l.span != 0 {
 		if err := w.closeSpan(l.span, c.start, c.reason); err != nil {
+			return err
+		}
+	}
+	if l.span == 0 && l.state == stateFree && c.state == stateFree { // the server reports an earlier end than the one that is stored
+		id, stop, err := w.endedSpan(c.address, l.start)
+		if err == nil && id != 0 && c.start.Before(stop) {
+			err = w.closeSpan(id, c.start, c.reason)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -88,9 +88,9 @@ func TestTrends(t *testing.T) {
 	})
 }
 
-// TestClockBehind checks that a clock that is behind for less than SampleInterval keeps the history, and that one that was ahead for longer
-// loses only the samples of the future.
-func TestClockBehind(t *testing.T) {
+// TestSampleTimesAfterClockStep checks that a clock that is behind for less than SampleInterval keeps the history, and that one that was
+// ahead for longer loses only the samples of the future.
+func TestSampleTimesAfterClockStep(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var all []sample
 	for i := range 8 {

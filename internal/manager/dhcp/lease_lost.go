@@ -21,7 +21,7 @@ func EndExpired(ctx context.Context, a *resource.API, update store.Updater) (end
 
 // ReleaseLost processes the leases of servers that never return. Leases of a deleted server lose their server, and the next server of
 // their network restores them. Leases of a server without a service point end after their expiration. queue enqueues a network for
-// deployment. It returns the numbers of released and of ended leases.
+// deployment. Pending actions that no server can perform any more are performed. It returns the numbers of released and of ended leases.
 func ReleaseLost(ctx context.Context, a *resource.API, update store.Updater,
 	queue func(tx *store.Tx, configuration, network int64) error) (released, ended int, err error) {
 	deleted, lost, err := findLost(ctx, a)
@@ -46,7 +46,8 @@ func ReleaseLost(ctx context.Context, a *resource.API, update store.Updater,
 			return released, ended, fmt.Errorf("end the leases of server %d: %w", server, err)
 		}
 	}
-	return released, ended, nil
+	performed, err := performAbandoned(ctx, a, update)
+	return released, ended + performed, err
 }
 
 // findLost returns the servers that leases refer to and that were deleted, and those that have no service point.
@@ -132,7 +133,7 @@ func (w *leaseWriter) expire(r *store.Resource) error {
 	return w.end(r, end, "EXPIRED")
 }
 
-// end ends a lease at a time, and deletes the order to restore it.
+// end ends a lease at a time, deletes the order to restore it, and settles the pending actions on it.
 func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error {
 	a := store.KeyAddr(r.Low)
 	l, err := w.read(a)
@@ -141,7 +142,7 @@ func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error 
 	}
 	return errors.Join(w.change(leaseChange{state: stateFree, start: at, began: l.start, network: l.parent, address: a, mac: l.mac,
 		clientID: l.clientID, reason: reason}),
-		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low))
+		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low), w.settle(l.parent, a, reason))
 }
 
 // serverColumn and networkColumn are the columns of leases with their server and their network.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/dhcplease"
@@ -66,42 +67,45 @@ func (w *leaseWriter) complete(l storedLease, c leaseChange, same bool) error {
 	return w.closeSpan(id, c.start, c.reason)
 }
 
-// renew stores new ends of leases. It skips addresses without a lease, and leases of other servers of networks that the server does not
-// have.
-func (w *leaseWriter) renew(all []dhcplease.Renewal) error {
-	for at := 0; at < len(all); {
-		page, _ := pageOf(all[at].Address)
-		end := at + 1
+// renew stores new ends of leases that were reported at a time. It skips addresses without a lease, and leases of other servers of networks
+// that the server does not have.
+func (w *leaseWriter) renew(all []dhcplease.Renewal, at time.Time) error {
+	for first := 0; first < len(all); {
+		page, _ := pageOf(all[first].Address)
+		end := first + 1
 		for ; end < len(all) && all[end-1].Address.Less(all[end].Address); end++ {
 			if next, _ := pageOf(all[end].Address); !slices.Equal(next, page) {
 				break
 			}
 		}
-		if err := w.renewPage(all[at:end]); err != nil {
+		if err := w.renewPage(all[first:end], at); err != nil {
 			return err
 		}
-		at = end
+		first = end
 	}
 	return nil
 }
 
 // renewPage stores new ends of leases of one page, in the order of their addresses.
-func (w *leaseWriter) renewPage(all []dhcplease.Renewal) error {
-	type owner struct{ server, network int64 }
+func (w *leaseWriter) renewPage(all []dhcplease.Renewal, at time.Time) error {
+	type owner struct {
+		server, network int64
+		state           string
+	}
 	owners := map[string]owner{}
 	if err := w.tx.Each(func(scan func(...any) error) error {
 		var low []byte
 		var one owner
-		err := scan(&low, &one.server, &one.network)
+		err := scan(&low, &one.server, &one.network, &one.state)
 		owners[string(low)] = one
 		return err
-	}, "SELECT low, server, parent FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? AND state IN (?, ?)", w.configuration,
-		store.AddrKey(all[0].Address), store.AddrKey(all[len(all)-1].Address), stateAllocated, stateLeased); err != nil {
+	}, "SELECT low, server, parent, state FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? AND state <> ?", w.configuration,
+		store.AddrKey(all[0].Address), store.AddrKey(all[len(all)-1].Address), stateAbandoned); err != nil {
 		return err
 	}
 	for _, one := range all {
-		has, lasts := owners[string(store.AddrKey(one.Address))]
-		if !lasts {
+		has, there := owners[string(store.AddrKey(one.Address))]
+		if !there {
 			continue
 		}
 		if has.server != w.server {
@@ -110,6 +114,12 @@ func (w *leaseWriter) renewPage(all []dhcplease.Renewal) error {
 			} else if !serves {
 				continue
 			}
+		}
+		if has.state == stateFree {
+			if err := w.reopen(one, at); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := w.pages.set(one.Address, endOf(one.Expires)); err != nil {
 			return err

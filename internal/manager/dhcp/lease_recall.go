@@ -17,7 +17,7 @@ import (
 const recallMargin = 2 * time.Minute
 
 // recall orders the servers of a network to restore a lease that its server has lost. Until one of them confirms it, the lease belongs to
-// no server, like an imported one. It returns false for a lease that has ended.
+// no server, like an imported one, and ends when the order does. It returns false for a lease that has ended.
 func (w *leaseWriter) recall(a netip.Addr) (bool, error) {
 	l, err := w.read(a)
 	if err != nil || !l.there {
@@ -47,7 +47,10 @@ func (w *leaseWriter) recall(a netip.Addr) (bool, error) {
 		return false, err
 	}
 	w.recalled[l.parent] = true
-	return true, nil
+	if end.IsZero() {
+		return true, nil
+	}
+	return true, w.pages.set(a, end.Add(recallMargin))
 }
 
 // order returns the order to restore the lease of an address, without its id.

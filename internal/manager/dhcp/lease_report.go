@@ -152,7 +152,7 @@ func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		return len(all), w.renew(all)
+		return len(all), w.renew(all, time.UnixMilli(r.At))
 	case r.Snapshot != nil:
 		return 0, w.takeSnapshot(r)
 	case r.Pair != nil:

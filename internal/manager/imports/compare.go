@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
@@ -143,7 +144,7 @@ func (p *executor) linksOf(there *store.Resource, name string) (ids []int64, err
 	c := p.API.Collection(there.Collection)
 	sub := c.Sub(name)
 	if sub == nil || sub.Relation != resource.Linking {
-		if ids, err = p.Tx.Links(there.ID, name); err != nil || !p.Caller.Limited() {
+		if ids, err = p.Tx.Links(there.ID, name); err != nil {
 			return ids, err
 		}
 		return p.visible(ids)
@@ -156,6 +157,9 @@ func (p *executor) linksOf(there *store.Resource, name string) (ids []int64, err
 
 // visible returns the resources that the user who started the import can see.
 func (p *executor) visible(ids []int64) ([]int64, error) {
+	if !p.Caller.Limited() {
+		return ids, nil
+	}
 	heads := map[int64]store.Head{}
 	if err := p.Tx.Heads(ids, heads); err != nil || len(heads) == 0 {
 		return nil, err
@@ -281,6 +285,37 @@ func sameNamed(f *schema.Field, sent json.RawMessage, shown map[string]json.RawM
 	field := f.Name + strings.ToUpper(f.Identify[:1]) + f.Identify[1:]
 	return json.Unmarshal(sent, &members) == nil && json.Unmarshal(members[f.Identify], &text) == nil &&
 		json.Unmarshal(shown[field], &is) == nil && is != "" && strings.EqualFold(strings.TrimSuffix(text, "."), is)
+}
+
+// isNowThere reports whether the target of a reference that sameNamed accepts exists now: the change then refers to it. It is about
+// references by range, which a write resolves.
+func (p *executor) isNowThere(f *schema.Field, sent json.RawMessage, there *store.Resource) (bool, error) {
+	var members map[string]json.RawMessage
+	var text string
+	if f.Identify != "range" || json.Unmarshal(sent, &members) != nil || json.Unmarshal(members[f.Identify], &text) != nil {
+		return false, nil //nolint:nilerr // decoding reports the error later
+	}
+	r, err := space.Parse(text)
+	if err != nil {
+		return false, nil //nolint:nilerr // as above
+	}
+	in := store.Any{}
+	for _, name := range f.Refs {
+		in = append(in, store.InCollection(p.API.CollectionOf(p.API.TypeNamed(name)).Name))
+	}
+	rows, err := p.Tx.ListSome(store.All{in,
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: there.Configuration},
+		store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "eq", Value: store.AddrKey(r.Low)},
+		store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}, Op: "eq", Value: store.AddrKey(r.High)}}, 2)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	ids := make([]int64, 0, len(rows))
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	seen, err := p.visible(ids)
+	return len(seen) > 0, err
 }
 
 // hasSecret reports whether a resource has the secret that was sent. Only a user who could change it learns that. It is for random secrets

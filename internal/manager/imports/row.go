@@ -324,9 +324,17 @@ func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o o
 				return o, err
 			}
 		}
+		named := f != nil && sameNamed(f, value, shown)
+		if named {
+			now, err := p.isNowThere(f, value, there)
+			if err != nil {
+				return o, err
+			}
+			named = !now
+		}
 		switch {
 		case f == nil || name == "id" || name == "type" || f.Column != "" ||
-			r.matchesShown(name, p.asShown(f, value, shown[name]), shown), sameNamed(f, value, shown):
+			r.matchesShown(name, p.asShown(f, value, shown[name]), shown), named:
 			delete(c.Sent, name)
 		case f.Kind == schema.SecretText && f.Once:
 			if same, err := p.hasSecret(on, there, name, value); err != nil {

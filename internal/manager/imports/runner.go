@@ -27,13 +27,15 @@ const (
 	leaseRenewal = 5 * time.Second
 )
 
-// Steps of rows. Each step is one transaction of at most about stepTime without its commit, because other transactions wait for it.
+// Steps of rows. Each step is one transaction. Its work takes at most about stepTime without its commit if other transactions wait for
+// it, as on SQLite, else longStepTime: there only changes of the same rows wait.
 const (
 	firstStep   = 50
 	maxStepRows = 2_000
 	// manyRows is the number of rows of a file after which its import is large work.
-	manyRows = 200
-	stepTime = 25 * time.Millisecond
+	manyRows     = 200
+	stepTime     = 25 * time.Millisecond
+	longStepTime = 100 * time.Millisecond
 	// maxAtOnce is the maximum number of rows imported in one transaction.
 	maxAtOnce = 10_000
 	// maxBytesAtOnce is the maximum size of a file imported in one transaction, in bytes, as its rows are in memory.

@@ -54,14 +54,11 @@ func (j *job) importInSteps(ctx context.Context, from rowReader) error {
 			return err
 		}
 		rows = rows[n:]
-		switch took := j.writing.Took; {
-		case j.mode == dryRun:
+		if j.mode == dryRun {
 			size = min(size*2, firstStep)
-		case took < stepTime/2:
-			size = min(size*2, maxStepRows)
-		case took > stepTime:
-			size = max(int(int64(n)*int64(stepTime)/int64(took)), 1)
+			continue
 		}
+		size = nextStep(size, n, j.writing.Took, j.api.Store.HasOneWriter())
 	}
 }
 

@@ -278,7 +278,8 @@ func TestLeasesByRights(t *testing.T) {
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
 	as := apitest.BasicAuth("bob", "a-long-password")
-	if r := m.Want(200, "GET", "/api/v2/leases", "", as); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
+	if r := m.Want(200, "GET", "/api/v2/leases", "", as); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" ||
+		r.Text("data.0.server.id")+r.Text("data.0.serverConnectionStatus") != "" {
 		t.Errorf("the user sees %s", r.Body)
 	}
 	if r := m.Want(200, "GET", "/api/v2/leaseSpans", "", as); r.Count() != 1 {

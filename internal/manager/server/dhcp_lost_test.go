@@ -97,10 +97,6 @@ func TestLeasesOfDeletedServer(t *testing.T) {
 // time. A user can end the others.
 func TestLeasesOfLostServicePoint(t *testing.T) {
 	p := newLostPlan(t)
-	r := p.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"10.0.0.20","action":"END_LEASE"}`)
-	if r.Text("state") != "PENDING" {
-		t.Errorf("with a server, the action is %s", r.Body)
-	}
 	p.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+p.point, "")
 	p.is("10.0.0.20", "DHCP_ALLOCATED", p.server, "NOT_CONNECTED", "")
 	p.endsLost(0, 1)
@@ -109,4 +105,43 @@ func TestLeasesOfLostServicePoint(t *testing.T) {
 	p.is("10.0.0.21", "DHCP_FREE", p.server, "NOT_CONNECTED", "EXPIRED")
 	p.ends()
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "NOT_CONNECTED", "ENDED")
+}
+
+// TestActionsOfLostServicePoint checks that the pending actions of a deleted service point are settled: the manager ends the lease that a
+// user wanted to end, and the action on an expired lease has no effect.
+func TestActionsOfLostServicePoint(t *testing.T) {
+	p := newLostPlan(t)
+	actions := "/api/v2/networks/" + p.network + "/leaseActions"
+	state := map[string]string{}
+	for _, address := range []string{"10.0.0.20", "10.0.0.21"} {
+		r := p.Want(201, "POST", actions, `{"address":"`+address+`","action":"END_LEASE"}`)
+		if r.Text("state") != "PENDING" {
+			t.Errorf("with a server, the action is %s", r.Body)
+		}
+		state[address] = r.Text("id")
+	}
+	p.endsLost(0, 0)
+	p.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+p.point, "")
+	p.endsLost(0, 2)
+	p.endsLost(0, 0)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "NOT_CONNECTED", "ENDED")
+	p.is("10.0.0.21", "DHCP_FREE", p.server, "NOT_CONNECTED", "EXPIRED")
+	for address, want := range map[string]string{"10.0.0.20": "DONE", "10.0.0.21": "NO_EFFECT"} {
+		if r := p.Want(200, "GET", "/api/v2/leaseActions/"+state[address], ""); r.Text("state") != want {
+			t.Errorf("the action on %s is %s", address, r.Body)
+		}
+	}
+	p.endsLost(0, 0)
+}
+
+// TestActionsOfDeletedServer checks that a pending action of a deleted server is performed, and that no order to restore the lease is left.
+func TestActionsOfDeletedServer(t *testing.T) {
+	p := newLostPlan(t)
+	id := p.ID("/api/v2/networks/"+p.network+"/leaseActions", `{"address":"10.0.0.20","action":"END_LEASE"}`)
+	p.Want(204, "DELETE", "/api/v2/servers/"+p.server, "")
+	p.endsLost(1, 2)
+	p.is("10.0.0.20", "DHCP_FREE", "", "", "ENDED")
+	if r := p.Want(200, "GET", "/api/v2/leaseActions/"+id, ""); r.Text("state") != "DONE" || p.orders() != 0 {
+		t.Errorf("the action is %s, and %d orders are left", r.Body, p.orders())
+	}
 }

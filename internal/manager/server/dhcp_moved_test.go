@@ -19,9 +19,13 @@ func (m *manager) hasNetwork(server, network string) {
 	if err != nil {
 		m.T.Fatal(err)
 	}
+	unit, err := dhcpdata.NewUnit(dhcpdata.NetworkUnit(int64Of(m.T, network)), nil)
+	if err != nil {
+		m.T.Fatal(err)
+	}
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, '', ?)", int64Of(m.T, server),
-			dhcpdata.NetworkUnit(int64Of(m.T, network)), packer.EncodeAll([]byte("[]"), nil))
+		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", int64Of(m.T, server), unit.ID,
+			unit.Hash, packer.EncodeAll([]byte("[]"), nil))
 	}); err != nil {
 		m.T.Fatal(err)
 	}

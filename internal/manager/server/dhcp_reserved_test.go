@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,4 +56,44 @@ func TestReservationOfLease(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "reservedUsing: CLIENT_DUID requires", "POST", six, `{"type":"IPv6Address",`+
 		`"address":"2001:db8:100::9","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID","macAddress":{"address":"02:00:00:00:00:09"}}`)
 	m.Verify()
+}
+
+// TestReservationsOfManyLeases checks that the leases of more addresses than one query reads change with their reservations, also of
+// addresses without a lease, and of one whose reservation begins and ends in one transaction.
+func TestReservationsOfManyLeases(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, source := m.leaseServer(configuration, "dhcp1")
+	now := m.Store.Now().Truncate(time.Second)
+	snapshot := &dhcplease.Snapshot{ID: 7, Last: true}
+	var all []string
+	for i := range 130 {
+		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)})
+		mac := fmt.Sprintf("00005e0053%02x", i)
+		if i%10 > 0 {
+			snapshot.Leases = append(snapshot.Leases, dhcplease.Lease{Network: int64Of(t, network), Address: a, Start: now.Unix(),
+				Expires: now.Add(time.Hour).Unix(), MAC: mac})
+		}
+		all = append(all, `{"type":"IPv4Address","address":"`+a.String()+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)
+	}
+	source.send(dhcplease.Record{At: now.UnixMilli(), Snapshot: snapshot})
+	states := func(leased, allocated int) {
+		t.Helper()
+		for state, want := range map[string]int{"DHCP_LEASED": leased, "DHCP_ALLOCATED": allocated} {
+			r := m.Want(200, "GET", "/api/v2/leases?limit=1000&"+filter("state:'"+state+"'"), "")
+			if r.Count() != want {
+				t.Errorf("%d leases are %s, want %d", r.Count(), state, want)
+			}
+		}
+		m.Verify()
+	}
+	states(0, 117)
+	m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(all, ",")+"]")
+	states(117, 0)
+	one := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.21'"), "").Text("data.0.id")
+	m.Want(204, "DELETE", "/api/v2/addresses/"+one, "")
+	states(116, 1)
+	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"networks/`+network+`/addresses","body":`+all[1]+
+		`},{"method":"DELETE","path":"addresses/$0"}]}`)
+	states(116, 1)
 }

@@ -261,6 +261,8 @@ func (r Record) Check() error {
 		return problem.Invalid("sequence", "must be at least 1")
 	case r.Previous >= r.Sequence:
 		return problem.Invalid("previous", "must be less than sequence")
+	case r.At < 0 || r.At > 1000*maxTime:
+		return problem.Invalid("at", "must be a time before the year 10000")
 	case set != 1:
 		return problem.Invalid("event", "exactly one of event, renewals, snapshot and pair is required")
 	case r.Renewals != nil:
@@ -293,9 +295,11 @@ func (r Record) Check() error {
 var Kinds = []Kind{Begin, Change, Expire, Release, End, Conflict, Decline, Abandon, Clear, Ordered}
 
 // maxIdentifier is the maximum number of hexadecimal digits of an identifier. maxParameters is that of a parameter request list.
+// maxTime is the last second of the year 9999: later times have no text (RFC 3339).
 const (
 	maxIdentifier = 512
 	maxParameters = 255
+	maxTime       = 253402300799
 )
 
 func (l Lease) check() error {
@@ -306,6 +310,10 @@ func (l Lease) check() error {
 		return fmt.Errorf("%s has no network", l.Address)
 	case l.Start < 0 || l.Expires < 0:
 		return fmt.Errorf("%s has a negative time", l.Address)
+	case l.Start > maxTime:
+		return fmt.Errorf("%s begins after the year 9999", l.Address)
+	case l.PrefixLength < 0 || l.PrefixLength > 128 || l.PrefixLength > 0 && l.Address.Is4():
+		return fmt.Errorf("%s has the prefix length %d", l.Address, l.PrefixLength)
 	case len(l.Parameters) > maxParameters:
 		return fmt.Errorf("%s has %d parameters", l.Address, len(l.Parameters))
 	}
@@ -313,6 +321,11 @@ func (l Lease) check() error {
 		l.VendorClass} {
 		if len(text) > maxIdentifier {
 			return fmt.Errorf("%s has an identifier of %d characters", l.Address, len(text))
+		}
+	}
+	for _, digits := range []string{l.ClientID, l.DUID} {
+		if !isDigits(digits) {
+			return fmt.Errorf("%s has an identifier that is not a list of octets in hexadecimal digits", l.Address)
 		}
 	}
 	return nil

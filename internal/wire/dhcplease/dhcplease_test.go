@@ -1,6 +1,7 @@
 package dhcplease
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,6 +33,11 @@ func TestCheck(t *testing.T) {
 	if err := valid.Check(); err != nil {
 		t.Error(err)
 	}
+	with := func(change func(*Lease)) Lease {
+		l := lease
+		change(&l)
+		return l
+	}
 	for want, r := range map[string]Record{
 		"journal":         {Sequence: 1, Event: valid.Event},
 		"sequence":        {Journal: "a", Event: valid.Event},
@@ -40,6 +46,10 @@ func TestCheck(t *testing.T) {
 		"event.kind":      {Journal: "a", Sequence: 1, Event: &Event{Kind: "DANCE", Lease: lease}},
 		"event.lease":     {Journal: "a", Sequence: 1, Event: &Event{Kind: Begin}},
 		"snapshot.leases": {Journal: "a", Sequence: 1, Snapshot: &Snapshot{Leases: []Lease{{}}}},
+		"at: ":            {Journal: "a", Sequence: 1, At: math.MaxInt64, Event: &Event{Kind: Begin, Lease: lease}},
+		"year 9999":       {Journal: "a", Sequence: 1, Event: &Event{Kind: Begin, Lease: with(func(l *Lease) { l.Start = math.MaxInt64 })}},
+		"prefix length 4": {Journal: "a", Sequence: 1, Event: &Event{Kind: Begin, Lease: with(func(l *Lease) { l.PrefixLength = 4 })}},
+		"hexadecimal":     {Journal: "a", Sequence: 1, Event: &Event{Kind: Begin, Lease: with(func(l *Lease) { l.ClientID = "0" })}},
 	} {
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

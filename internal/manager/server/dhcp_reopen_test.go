@@ -1,0 +1,97 @@
+package server
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/wire/dhcplease"
+)
+
+// newLostPair returns a plan with the server dhcp1, whose lease of 10.0.0.20 began two hours ago and ends in a time, and with its partner
+// dhcp2, which has the network as well.
+func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease, one, two *leaseSource) {
+	t.Helper()
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	server, one := m.leaseServer(configuration, "dhcp1")
+	other, two := m.leaseServer(configuration, "dhcp2")
+	m.hasNetwork(other, network)
+	now := m.Store.Now().Truncate(time.Second)
+	l = dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: now.Add(-2 * time.Hour).Unix(),
+		Expires: now.Add(end).Unix(), MAC: "00005e005301", HostName: "host"}
+	one.event(dhcplease.Begin, time.Unix(l.Start, 0), l)
+	return lostPlan{m, network, server, m.Want(200, "GET", "/api/v2/servers/"+server, "").Text("servicePoint")}, l, one, two
+}
+
+// renews reports the renewal of a lease.
+func (s *leaseSource) renews(at time.Time, l dhcplease.Lease, expires time.Time) {
+	s.m.T.Helper()
+	s.send(dhcplease.Record{At: at.UnixMilli(), Renewals: &dhcplease.Renewals{Network: l.Network,
+		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: l.Address, Expires: expires.Unix()}})}})
+}
+
+// TestRenewalContinuesEndedLease checks that the renewal of a partner continues a lease that ended at the other server, with its span. A
+// renewal from before the end changes nothing.
+func TestRenewalContinuesEndedLease(t *testing.T) {
+	p, l, one, two := newLostPair(t, -time.Hour)
+	end, later := time.Unix(l.Expires, 0), p.Store.Now().Truncate(time.Second).Add(time.Hour)
+	one.event(dhcplease.Expire, end, l)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
+	two.renews(end.Add(-time.Minute), l, later)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
+	one.renews(end.Add(time.Minute), l, later)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
+	two.renews(end.Add(time.Minute), l, later)
+	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2", "data.0.hostName": "host",
+		"data.0.leaseExpirationDateTime": later.UTC().Format(time.RFC3339)})
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and endDateTime:null"), "")
+	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "",
+		"data.0.startDateTime": time.Unix(l.Start, 0).UTC().Format(time.RFC3339)})
+	p.Verify()
+	two.event(dhcplease.Release, later, l)
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "RELEASED"})
+	p.Verify()
+}
+
+// TestListContinuesEndedLease checks that a list of a server that still has an ended lease continues its span, and that the report of an
+// earlier end corrects the span.
+func TestListContinuesEndedLease(t *testing.T) {
+	p, l, one, two := newLostPair(t, -time.Hour)
+	end := time.Unix(l.Expires, 0)
+	one.event(dhcplease.Expire, end, l)
+	renewed := l
+	renewed.Expires = p.Store.Now().Add(time.Hour).Unix()
+	two.send(dhcplease.Record{At: p.Store.Now().UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 7, Last: true,
+		Leases: []dhcplease.Lease{renewed}}})
+	r := p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"count": "1", "data.0.endReason": ""})
+	two.event(dhcplease.Expire, end, renewed)
+	early := end.Add(-time.Minute).UTC()
+	two.event(dhcplease.Release, early, l)
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "RELEASED", "data.0.endDateTime": early.Format(time.RFC3339)})
+	p.Verify()
+}
+
+// TestReleasedLeaseWaitsForRenewals checks that a lease of a deleted server ends when its order does: two minutes after its known end,
+// because its last renewals may not be reported.
+func TestReleasedLeaseWaitsForRenewals(t *testing.T) {
+	p, l, _, _ := newLostPair(t, -time.Minute)
+	p.Want(204, "DELETE", "/api/v2/servers/"+p.server, "")
+	n, ended, err := dhcp.ReleaseLost(t.Context(), p.Address, p.Store.Update, dhcppublish.NetworkChanged)
+	if err != nil || n != 1 || ended != 0 {
+		t.Fatalf("%d leases are released, and %d expired: %v", n, ended, err)
+	}
+	if n, err := dhcp.EndExpired(t.Context(), p.Address, p.Store.Update); err != nil || n != 0 || p.orders() != 1 {
+		t.Errorf("%d leases have ended, and %d orders are left: %v", n, p.orders(), err)
+	}
+	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED",
+		"data.0.leaseExpirationDateTime": time.Unix(l.Expires, 0).Add(2 * time.Minute).UTC().Format(time.RFC3339)})
+	p.Verify()
+}
