@@ -18,9 +18,12 @@ var (
 	boundNames = regexp.MustCompile(`^(?i:most|least|longest|shortest|fewest)[A-Z]`)
 	vagueVerbs = []string{"take", "took", "taken", "look", "looks", "begin", "begins", "begun", "said", "says", "told", "tell", "tells",
 		"hear",
-		"heard", "due", "of", "at", "in", "by", "for", "over", "under", "own", "one", "again", "anew", "gone", "goes", "lies", "stands", "stays",
+		"heard", "due", "of", "at", "in", "by", "for", "over", "under", "own", "one", "again", "anew", "gone", "goes", "lies", "stands",
+		"stays",
 		"there", "here", "above", "below", "beside", "behind", "inside", "into", "within", "without", "until", "only", "once", "others",
-		"elsewhere", "everything", "nothing", "whose", "alike", "strictly", "further"}
+		"elsewhere", "everything", "nothing", "whose", "alike", "strictly", "further", "made", "proceed", "climb", "fair", "forge", "around",
+		"before", "since", "from", "plus", "minus", "turn", "victim", "unsaved", "foresee", "standing", "emptied", "accessed", "awaited",
+		"batched"}
 	vagueTests = regexp.MustCompile(`(Nobody|Somebody|Anybody|Everybody|Whoever|Who|What|Whose|Goes|Gone|Stands|Lies|Taken|Told|Tells?|` +
 		`Said|Says?|Heard|Again|Anew|Away|Elsewhere|Somewhere|Nowhere|Beside|Behind|Door|Begins?|Gives?|Comes?|There)([A-Z0-9]|$)`)
 )

@@ -32,8 +32,8 @@ const (
 	PrivacyPassphrase        = "privphrase"
 )
 
-// Switch are the rows of a switch with the name quay-switch, two interfaces, neighbours of both address families, a forwarding table with a
-// VLAN, and neighbouring devices of LLDP and CDP: the switch itself at 127.0.0.2, 127.0.0.3 where nothing answers, and others.
+// Switch are the rows of a switch with the name quay-switch. It has two interfaces, neighbours of both address families and a forwarding
+// table with a VLAN. Its neighbours by LLDP and CDP are the switch itself at 127.0.0.2, 127.0.0.3 where nothing answers, and others.
 const Switch = `.1.3.6.1.2.1.2.2.1.2.1|string|port one
 .1.3.6.1.2.1.2.2.1.2.2|string|port two
 .1.3.6.1.2.1.2.2.1.5.1|gauge|4294967295
