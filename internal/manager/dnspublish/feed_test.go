@@ -21,7 +21,7 @@ func TestReadFeed(t *testing.T) {
 		"# moved, see elsewhere\n":     "the feed has no names",
 		"Forbidden\n":                  "the feed has no names",
 		"<html>\n":                     "not a name",
-		"Sorry, you may not have it\n": "must be a name",
+		"Sorry, you may not have it\n": "must contain a name",
 	} {
 		names := map[string]bool{}
 		err := readFeed(strings.NewReader(text), names)
