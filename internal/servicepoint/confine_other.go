@@ -21,8 +21,8 @@ func socketIn(folder string) (dir *os.File, path string, err error) {
 // startTime returns a constant, because this system does not report start times. A process is identified by its id alone.
 func startTime(int) string { return "?" }
 
-// alive reports whether a started process still runs.
-func alive(s startedProcess) bool {
+// isAlive reports whether a started process still runs.
+func isAlive(s startedProcess) bool {
 	one, err := os.FindProcess(s.ID)
 	return err == nil && s.ID > 1 && one.Signal(syscall.Signal(0)) == nil
 }
