@@ -48,8 +48,9 @@ func TestPureParts(t *testing.T) {
 		"values of DHCPv6 options": {`JSON.stringify([[23, "20010db8000000000000000000000053"], [24, "0471756179076578616d706c650002616200"], [24, "3f61"], ` +
 			`[24, "0161"], [82, "00000e10"], [7, "ff"], [65, "686172626f7572"], [17, "0001"], [23, ""]].map(o => parts.dhcpoption.optionText6(...o)))`,
 			`["2001:db8::53","quay.example, ab","0x3f61","0x0161","3600 s","255","harbour","0x0001","0x"]`},
-		"filters of leases": {`JSON.stringify(["10.0.0.7", "2001:db8::7", "2001:db8::/56", "10.0.0.0/24", "10.0.0."].map(parts.leasefilter.leaseFilter))`,
+		"filters of leases": {`JSON.stringify(["10.0.0.7", "2001:db8::7", "2001:db8::/56", "2001:db8::1/56", "10.0.0.0/24", "10.0.0."].map(parts.leasefilter.leaseFilter))`,
 			`["address:'10.0.0.7'","(address:'2001:db8::7' or prefix:contains('2001:db8::7'))",` +
+				`"((address:ge('2001:db8::') and address:le('2001:db8:0:ff:ffff:ffff:ffff:ffff')) or prefix:contains('2001:db8::/56'))",` +
 				`"((address:ge('2001:db8::') and address:le('2001:db8:0:ff:ffff:ffff:ffff:ffff')) or prefix:contains('2001:db8::/56'))",` +
 				`"address:ge('10.0.0.0') and address:le('10.0.0.255')","address:ge('10.0.0.0') and address:le('10.0.0.255')"]`},
 		"causes of faults": {`JSON.stringify(parts.sheet.causesOf([{row: 3, says: "row 1 is about the same IPv4Address 7: remove one of the two"}, {row: 4, says: "row 2 is about the same IPv4Address 8: remove one of the two"}, {row: 5, field: "state", says: "must be one of A, not \"x\""}]).map(c => [c.says, c.rows]))`,

@@ -66,7 +66,7 @@ func (c client6) exchange(kind dhcpv6.MessageType, of *held6, change ...dhcpv6.M
 	}
 	var reply *dhcpv6.Message
 	if err := inside(c.l.client, func() error {
-		conn, err := net.ListenUDP("udp6", &net.UDPAddr{IP: c.network.relay.AsSlice(), Port: 547})
+		conn, err := listenAsRelay("udp6", c.network.relay, 547)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -299,11 +300,21 @@ func (c sourceClient) message(n *sourceNetwork, kind dhcpv4.MessageType, change 
 	return m, nil
 }
 
+// listenAsRelay returns a socket at the address of a relay. It waits while a process that another test has forked holds the socket before it:
+// a child has all files of this process until it runs its own program.
+func listenAsRelay(network string, address netip.Addr, port int) (conn *net.UDPConn, err error) {
+	until(func() bool {
+		conn, err = net.ListenUDP(network, &net.UDPAddr{IP: address.AsSlice(), Port: port})
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
+	return conn, err
+}
+
 // send sends messages as the relay of a network, and returns the replies.
 func (l *sourceLab) send(n *sourceNetwork, all []*dhcpv4.DHCPv4) (replies map[dhcpv4.TransactionID]*dhcpv4.DHCPv4, err error) {
 	replies = map[dhcpv4.TransactionID]*dhcpv4.DHCPv4{}
 	return replies, inside(l.client, func() error {
-		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: n.relay.AsSlice(), Port: 67})
+		conn, err := listenAsRelay("udp4", n.relay, 67)
 		if err != nil {
 			return err
 		}

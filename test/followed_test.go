@@ -72,8 +72,8 @@ func (n *named) stop() {
 	_ = n.c.Wait()
 }
 
-// TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name
-// the\nserver as author, and users cannot change the records.
+// TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name the
+// server as author, and users cannot change the records.
 func TestFollowedView(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) { followedView(t, "") })

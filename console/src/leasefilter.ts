@@ -1,6 +1,6 @@
 // The filters of the search fields of leases and of their history.
 import { literal } from "./api"
-import { address as addressText, parseAddress, parseSpan } from "./space"
+import { address as addressText, parseAddress, parseSpan, span } from "./space"
 
 const hardware = /^([\da-f]{2}[:-]){5}[\da-f]{2}$|^([\da-f]{4}\.){2}[\da-f]{4}$|^[\da-f]{12}$/i
 
@@ -18,7 +18,7 @@ export function leaseFilter(text: string): string | undefined {
   const s = parseSpan(part ? `${part}/${(t.split(".").length - 1) * 8}` : t)
   if (s) {
     const inside = `address:ge(${literal(addressText(s.low, s.v6))}) and address:le(${literal(addressText(s.high, s.v6))})`
-    return s.v6 && t.includes("/") ? `((${inside}) or prefix:contains(${literal(t)}))` : inside
+    return s.v6 && t.includes("/") ? `((${inside}) or prefix:contains(${literal(span(s))}))` : inside
   }
   if (/^0x[\da-f]+$/i.test(t)) return `clientIdentifier:${literal(t.slice(2).toUpperCase())}`
   if (/^[\da-f]{14,}$/i.test(t)) return `clientIdentifier:${literal(t.toUpperCase())}`

@@ -30,14 +30,23 @@ export function changedFields(all: FieldUpdate[], creates: boolean): FieldUpdate
     .sort((a, b) => first(a) - first(b))
 }
 
-/** Reports whether the current value of a field is another one than before the change. Only simple values and references are compared. */
+/** Reports whether the current value of a field is another one than before the change. References are compared by their resources. */
 function isOutdated(f: FieldUpdate, now?: Resource): boolean {
   if (!now || !Object.hasOwn(now, f.name)) return false
-  const idOf = (v: unknown) => (v as Resource | null)?.id,
-    isSimple = (v: unknown) => v === null || v === undefined || typeof v !== "object",
-    [is, was] = [now[f.name], f.previousValue]
-  if (idOf(is) && idOf(was)) return idOf(is) !== idOf(was)
-  return isSimple(is) && isSimple(was) && shown(is) !== shown(was)
+  return comparable(now[f.name]) !== comparable(f.previousValue)
+}
+
+/** Returns a text that is the same for the same value: null and missing members are equal, and a reference is its id. */
+function comparable(value: unknown): string {
+  return JSON.stringify(value ?? null, (_, v) => {
+    if (v === null || typeof v !== "object" || Array.isArray(v)) return v
+    if (v.id) return v.id
+    return Object.fromEntries(
+      Object.entries(v)
+        .filter(([, member]) => member !== null)
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    )
+  })
 }
 
 /**

@@ -79,6 +79,12 @@ export function Explain({ network, v6, mac }: { network: number; v6?: boolean; m
     [busy, setBusy] = useState(false),
     [problem, setProblem] = useState<Problem>(),
     [answer, setAnswer] = useState<Explanation>()
+  /** Selects a prefix or an address to request. The reply to the other request is removed. */
+  const choose = (toPrefix: boolean) => {
+    setPrefix(toPrefix)
+    setAnswer(undefined)
+    setValues(v => ({ ...v, requested: "" }))
+  }
   const inputs = v6 ? [...inputs6, prefix ? requestedPrefix : requestedAddress] : inputs4
   const ask = async (e: Event) => {
     e.preventDefault()
@@ -135,7 +141,7 @@ export function Explain({ network, v6, mac }: { network: number; v6?: boolean; m
           {v6 && (
             <Field label="Client requests">
               {id => (
-                <select id={id} value={String(prefix)} onChange={e => setPrefix(e.currentTarget.value === "true")}>
+                <select id={id} value={String(prefix)} onChange={e => choose(e.currentTarget.value === "true")}>
                   <option value="false">an address</option>
                   <option value="true">a delegated prefix</option>
                 </select>

@@ -435,7 +435,11 @@ export function Spans({ at, within }: { at: string; within?: string }) {
               width: "11rem",
               narrow: "minmax(0,1fr)",
               cell: x => (
-                <SearchLink of={x.macAddress || x.clientIdentifier!} title="Show only the addresses of this client" />
+                <SearchLink
+                  of={x.macAddress || x.clientIdentifier!}
+                  q={x.macAddress || "0x" + x.clientIdentifier}
+                  title="Show only the addresses of this client"
+                />
               ),
             },
             { key: "host", title: "Host name", minor: true, cell: x => <span class="cut">{x.hostName}</span> },
@@ -468,10 +472,10 @@ export function Spans({ at, within }: { at: string; within?: string }) {
   )
 }
 
-/** A link that searches the history for an address or a client. */
-function SearchLink({ of, title }: { of: string; title: string }) {
+/** A link that searches the history for an address or a client. q is the search text, if it differs from the text of the link. */
+function SearchLink({ of, q = of, title }: { of: string; q?: string; title: string }) {
   const search = new URLSearchParams(place.value.query)
-  search.set("q", of)
+  search.set("q", q)
   return (
     <a class="mono cut" href={"/ui/" + place.value.path.join("/") + "?" + search} title={title}>
       {of}

@@ -30,12 +30,8 @@ const maxRows = 10_000,
   maxFaults = 100,
   maxCauses = 20
 
-/** The time for finding further faults after the last one, and for the whole preview, in milliseconds. */
-const patience = 10_000,
-  longest = 60_000
-
-/** The number of rows that are tried together at first. A dry run of the manager ends after this number of changes, or earlier when it is slow. */
-const together = 1000
+/** The time for finding further faults after the first ones, in milliseconds. */
+const patience = 10_000
 
 interface One {
   method: string
@@ -48,22 +44,19 @@ interface Trial {
   problem?: Problem
   created?: number
   updated?: number
-  /** Further faults may exist. */
+  /** Further errors may exist. */
   more?: boolean
-  /** The number of rows that were tried, if the time was too short for all of them. */
-  tried?: number
-  /** The rows were not tried together. */
-  parts?: boolean
+  /** The dry run ended before its last row. */
+  partly?: boolean
 }
 
 /**
  * Previews the creation of all rows. The manager stops a dry run when a refused row could affect the rows after it. The rows without a fault
- * are tried again until no new fault appears, so that the user sees all faults at once. A dry run that ends before its last row is repeated
- * with each half of the rows.
+ * are tried again until no new fault appears, so that the user sees all faults at once. A dry run of many rows may end before the last one.
  */
 async function trial(list: One[]): Promise<Trial> {
   const faults = await located(list.map(one => one.body)),
-    begin = performance.now()
+    until = performance.now() + patience
   list.forEach((one, row) => {
     if (/^configurations\/\d+$/.test(one.path))
       faults.push({
@@ -74,42 +67,21 @@ async function trial(list: One[]): Promise<Trial> {
   let problem: Problem | undefined = faults.length
     ? { status: 400, code: "Nowhere", message: "Some rows have no import target." }
     : undefined
-  const withoutFault = (rows: number[]) => rows.filter(row => !faults.some(f => f.row === row)),
-    open = withoutFault(list.map((_, row) => row)),
-    parts: number[][] = []
-  for (let n = 0; n < open.length; n += together) parts.push(open.slice(n, n + together))
-  let created = 0,
-    tried = 0,
-    divided = parts.length > 1,
-    last = begin
-  while (parts.length) {
-    const part = parts.shift()!
-    if (!part.length) continue
-    if (performance.now() > Math.min(last + patience, begin + longest) && (faults.length || tried))
-      return faults.length ? { faults, problem, more: true } : { faults, problem, created, tried }
+  for (;;) {
+    const open = list.map((_, row) => row).filter(row => !faults.some(f => f.row === row))
+    if (!open.length) return { faults, problem }
     try {
-      const t = await dryRun("POST", "batch", { changes: part.map(row => list[row]) })
-      if (t.atLeast && part.length > 1) {
-        divided = true
-        const half = part.length >> 1
-        parts.unshift(part.slice(0, half), part.slice(half))
-        continue
-      }
-      created += t.created
-      tried += part.length
-      if (!faults.length) last = performance.now()
+      const t = await dryRun("POST", "batch", { changes: open.map(row => list[row]) })
+      return { faults, problem, created: t.created, partly: t.atLeast, more: t.atLeast }
     } catch (e) {
       const p = problemOf(e),
-        found = faultsOf(p).map(f => ({ ...f, row: part[f.row] }))
+        found = faultsOf(p).map(f => ({ ...f, row: open[f.row] }))
       problem ??= p
       faults.push(...found)
       if (!found.length) return { faults, problem: p }
-      if (faults.length >= maxFaults) return { faults, problem, more: true }
-      last = performance.now()
-      parts.unshift(withoutFault(part))
+      if (faults.length >= maxFaults || performance.now() > until) return { faults, problem, more: true }
     }
   }
-  return { faults, problem, created, parts: divided }
 }
 
 export function Bulk() {
@@ -409,20 +381,20 @@ export function Bulk() {
                   </span>
                 ) : (
                   <span>
-                    {current.tried === undefined ? "All rows" : `The first ${number(current.tried)} rows`} are valid
+                    {current.partly ? "The first rows are valid" : "All rows are valid"}
                     {changes && !current.created && !current.updated ? (
                       ". Many of the resources already exist"
                     ) : (
                       <>
-                        : {number(current.created ?? 0)} new
+                        : {current.partly && "at least "}
+                        {number(current.created ?? 0)} new
                         {current.updated ? `, ${number(current.updated)} changed` : ""}
                       </>
                     )}
                     {current.faults.length > 0 && (
                       <span class="bad-text">, except for the errors next to the rows</span>
                     )}
-                    .{current.tried !== undefined && " The other rows are checked when you apply them."}
-                    {current.parts && " Two rows that exclude each other are found when you apply them."}
+                    .{current.partly && " The other rows are checked when you apply them."}
                   </span>
                 ))}
             </span>

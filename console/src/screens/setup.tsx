@@ -41,7 +41,9 @@ export function Setup() {
     ["deploymentRoles", "servers"],
   )
   const [deployment, setDeployment] = useState<Resource>(),
-    [answered, setAnswered] = useState(false)
+    [answeredFor, setAnsweredFor] = useState("")
+  const asked = `${linked?.id}/${z.data?.id}`,
+    answered = answeredFor === asked
   if (c === null || !session.value?.administrator)
     return (
       <>
@@ -110,7 +112,8 @@ export function Setup() {
               <AskServer
                 server={linked.id}
                 name={z.data.absoluteName ?? ""}
-                answered={l => setAnswered(l.status === "NOERROR" && l.answers.length > 0)}
+                key={asked}
+                answered={l => setAnsweredFor(l.status === "NOERROR" && l.answers.length > 0 ? asked : "")}
               />
               {answered && (
                 <p class="summary">

@@ -261,7 +261,7 @@ func (s statement) time() (time.Time, error) {
 	return at, nil
 }
 
-// data returns the octets of a word: a text, or hexadecimal digits with colons.
+// data returns the octets of a word: a text, or hexadecimal digits.
 func (s statement) data(i int) ([]byte, error) {
 	if i < 0 || i >= len(s.words) {
 		return nil, fmt.Errorf("the statement %s has no value", s.word(0))
@@ -272,14 +272,14 @@ func (s statement) data(i int) ([]byte, error) {
 	return octets(s.words[i])
 }
 
-// octets returns the octets of hexadecimal digits with colons, such as 1:0:5e:0:53:1.
+// octets returns the octets of hexadecimal digits, such as 1:0:5e:0:53:1.
 func octets(text string) (out []byte, err error) {
 	for part := range strings.SplitSeq(text, ":") {
 		if len(part) == 1 {
 			part = "0" + part
 		}
 		if out, err = hex.AppendDecode(out, []byte(part)); err != nil || part == "" {
-			return nil, fmt.Errorf("must be hexadecimal digits with colons, not %q", text)
+			return nil, fmt.Errorf("must be hexadecimal digits, such as 00:00:5e:00:53:01, not %q", text)
 		}
 	}
 	return out, nil

@@ -103,11 +103,11 @@ func (row keaRow) number(name string, bits int) (uint64, error) {
 	return n, nil
 }
 
-// octets returns the octets in a column, which are hexadecimal digits with colons.
+// octets returns the octets in a column, which are hexadecimal digits.
 func (row keaRow) octets(name string) ([]byte, error) {
 	out, err := hex.DecodeString(strings.ReplaceAll(row[name], ":", ""))
 	if err != nil {
-		return nil, fmt.Errorf("%s: must be hexadecimal digits with colons, not %q", name, row[name])
+		return nil, fmt.Errorf("%s: must be hexadecimal digits, such as 00:00:5e:00:53:01, not %q", name, row[name])
 	}
 	return out, nil
 }

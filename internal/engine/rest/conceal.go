@@ -101,7 +101,9 @@ func (rd *renderer) visibleBody(t *schema.Type, r *store.Resource) ([]byte, erro
 }
 
 // describesHidden reports whether a field describes the target of a reference that is hidden from the caller.
-func (rd *renderer) describesHidden(f *schema.Field, r *store.Resource) bool { return f.Of != "" && rd.hidden[r.Ref(f.Of)] }
+func (rd *renderer) describesHidden(f *schema.Field, r *store.Resource) bool {
+	return f.Of != "" && rd.hidden[r.Ref(f.Of)]
+}
 
 // conceal removes the heads that the caller may not see; references to them are shown as null.
 func (rd *renderer) conceal(ids []int64) error {

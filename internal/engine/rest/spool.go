@@ -82,7 +82,7 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 			return true, nil
 		}
 		if s.reserveInFile(int64(len(piece))) {
-			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) {
+			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 				return false, err
 			}
 			if s.hasRoom() || s.failed != nil { // next or fail ran during the write, so that no other signal follows

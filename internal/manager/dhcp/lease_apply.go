@@ -26,6 +26,8 @@ type leaseChange struct {
 	network int64
 	address netip.Addr
 	prefix  int
+	// listed says that the change comes from a list of all leases of a server.
+	listed bool
 	// reason is the reason of an end (LeaseSpan.EndReason).
 	reason   string
 	mac      string
@@ -75,14 +77,15 @@ type leaseWriter struct {
 	// recalled are the networks with lost leases. lost is true after the last part of a list of a server that has lost leases.
 	recalled map[int64]bool
 	lost     bool
-	// actions caches the pending actions on leases of networks.
-	actions map[int64][]pendingAction
+	// actions are the pending actions on leases of the configuration, once actionsRead is true.
+	actions     []pendingAction
+	actionsRead bool
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
 		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{},
-		recalled: map[int64]bool{}, actions: map[int64][]pendingAction{}}
+		recalled: map[int64]bool{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -183,6 +186,13 @@ func (w *leaseWriter) change(c leaseChange) error {
 		}
 		return err
 	}
+	var continued endedSpan
+	if same && c.lasts() {
+		var isOld bool
+		if continued, isOld, err = w.continuedSpan(l, c); err != nil || isOld {
+			return err
+		}
+	}
 	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
 	}
@@ -198,12 +208,8 @@ func (w *leaseWriter) change(c leaseChange) error {
 		}
 		l.span = 0
 	}
-	if l.span == 0 && same && l.state == stateFree && l.start.Equal(c.start) { // it ended without a report of its server
-		id, _, err := w.endedSpan(c.address, l.start)
-		if err == nil && id != 0 {
-			l.span, err = id, w.openSpan(id)
-		}
-		if err != nil {
+	if continued.id != 0 {
+		if l.span, err = continued.id, w.openSpan(continued.id); err != nil {
 			return err
 		}
 	}
@@ -242,10 +248,10 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 			return err
 		}
 	}
-	if l.span == 0 && l.state == stateFree && c.state == stateFree { // the server reports an earlier end than the one that is stored
-		id, stop, err := w.endedSpan(c.address, l.start)
-		if err == nil && id != 0 && c.start.Before(stop) {
-			err = w.closeSpan(id, c.start, c.reason)
+	if l.span == 0 && l.state == stateFree && c.state == stateFree && !c.start.Before(l.start) {
+		span, err := w.endedSpan(c.address, l.start)
+		if err == nil && span.reason == expiredReason && c.start.Before(span.stop) { // the server reports an earlier end than the one stored
+			err = w.closeSpan(span.id, c.start, c.reason)
 		}
 		if err != nil {
 			return err

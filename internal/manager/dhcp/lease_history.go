@@ -112,13 +112,14 @@ const samplesAtOnce = 500
 // the number of samples.
 func SampleRanges(ctx context.Context, update store.Updater, now time.Time) (sampled int, err error) {
 	for last := int64(0); ; {
-		var seen int
+		var seen, n int // those of the last attempt: a transaction may be repeated
+		next := last
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			ranges, histories, err := readRangeCounts(tx, last)
 			if err != nil {
 				return err
 			}
-			n := 0
+			n = 0
 			for _, r := range ranges {
 				wrote, err := r.sample(tx, histories[r.id], now)
 				if err != nil {
@@ -127,13 +128,14 @@ func SampleRanges(ctx context.Context, update store.Updater, now time.Time) (sam
 				if wrote {
 					n++
 				}
-				last = r.id
+				next = r.id
 			}
-			seen, sampled = len(ranges), sampled+n
+			seen = len(ranges)
 			return nil
 		}); err != nil {
 			return sampled, err
 		}
+		last, sampled = next, sampled+n
 		if seen < samplesAtOnce {
 			return sampled, nil
 		}

@@ -130,19 +130,22 @@ func (w *leaseWriter) expire(r *store.Resource) error {
 	if err != nil {
 		return err
 	}
-	return w.end(r, end, "EXPIRED")
+	return w.end(r, end, expiredReason)
 }
 
-// end ends a lease at a time, deletes the order to restore it, and settles the pending actions on it.
+// end ends a lease at a time, but not before its start, which a server with another clock reported. It deletes the order to restore it, and settles the pending actions on it.
 func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error {
 	a := store.KeyAddr(r.Low)
 	l, err := w.read(a)
 	if err != nil {
 		return err
 	}
+	if at.Before(l.start) {
+		at = l.start
+	}
 	return errors.Join(w.change(leaseChange{state: stateFree, start: at, began: l.start, network: l.parent, address: a, mac: l.mac,
 		clientID: l.clientID, reason: reason}),
-		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low), w.settle(l.parent, a, reason))
+		w.tx.Write("DELETE FROM dhcp_lease_import WHERE configuration = ? AND low = ?", w.configuration, r.Low), w.settle(a, reason))
 }
 
 // serverColumn and networkColumn are the columns of leases with their server and their network.

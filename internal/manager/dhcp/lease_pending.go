@@ -24,10 +24,10 @@ const endedReason = "ENDED"
 // stateOf is the column of states.
 var stateOf = store.Field{Kind: store.Text, Path: []string{"state"}, Indexed: true}
 
-// pendingActions returns the pending actions that meet a condition.
-func pendingActions(c *resource.Change, where ...store.Expr) (all []pendingAction, err error) {
+// pendingActions returns the pending actions on leases.
+func pendingActions(c *resource.Change) (all []pendingAction, err error) {
 	pending := store.All{store.InCollection(LeaseActions), store.Compare{Field: stateOf, Op: "eq", Value: ActionPending}}
-	err = c.Each(append(pending, where...), func(row *store.Resource, o schema.Object) error {
+	err = c.Each(pending, func(row *store.Resource, o schema.Object) error {
 		if x, ok := o.(*LeaseAction); ok {
 			all = append(all, pendingAction{row.Clone(), x})
 		}
@@ -37,19 +37,17 @@ func pendingActions(c *resource.Change, where ...store.Expr) (all []pendingActio
 }
 
 // settle stores the result of the pending actions on an address whose lease the manager has ended: DONE if a user ended it, and
-// NO_EFFECT if it expired first.
-func (w *leaseWriter) settle(network int64, a netip.Addr, reason string) error {
+// NO_EFFECT if it expired first. The network of an action may have been divided since.
+func (w *leaseWriter) settle(a netip.Addr, reason string) (err error) {
 	c := &resource.Change{Tx: w.tx, API: w.api}
-	all, known := w.actions[network]
-	if !known {
-		var err error
-		if all, err = pendingActions(c, store.HasParent(network)); err != nil {
+	if !w.actionsRead {
+		if w.actions, err = pendingActions(c); err != nil {
 			return err
 		}
-		w.actions[network] = all
+		w.actionsRead = true
 	}
-	for _, one := range all {
-		if one.action.Address != a {
+	for _, one := range w.actions {
+		if one.action.Address != a || one.row.Configuration != w.configuration {
 			continue
 		}
 		state := actionVain
@@ -89,7 +87,9 @@ func performAbandoned(ctx context.Context, a *resource.API, update store.Updater
 			if l, err = w.read(one.action.Address); err != nil {
 				return err
 			}
-			l.parent = one.row.Parent
+			if !l.there {
+				l.parent = one.row.Parent
+			}
 			key := [2]int64{l.server, l.parent}
 			if _, known := exist[key]; !known {
 				exist[key], err = w.performers(l)
@@ -147,16 +147,18 @@ func performOne(tx *store.Tx, a *resource.API, id int64) (ended bool, err error)
 		return false, err
 	}
 	at := l
-	at.parent = row.Parent
+	if !l.there {
+		at.parent = row.Parent
+	}
 	if exist, err := w.performers(at); err != nil || exist {
 		return false, err
 	}
 	lasts := l.state == stateAllocated || l.state == stateLeased
-	if !lasts && l.state != stateAbandoned || lasts != (x.Action == ActionEnd) || l.parent != row.Parent ||
+	if !lasts && l.state != stateAbandoned || lasts != (x.Action == ActionEnd) ||
 		lasts && !x.LeaseDateTime.IsZero() && !l.start.Equal(x.LeaseDateTime) {
 		return false, setState(&resource.Change{Tx: tx, API: a}, row.Clone(), actionVain)
 	}
 	w.server = l.server
-	return true, errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, tx.Now(), endedReason), w.pages.write(),
+	return lasts, errors.Join(w.end(&store.Resource{Low: store.AddrKey(x.Address)}, tx.Now(), endedReason), w.pages.write(),
 		w.counts.write())
 }

@@ -13,15 +13,17 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// reopen continues a lease that ended at another server, or without one, before a server reported its renewal. The manager ended it without
-// a report, or its former server did not know the renewal. A renewal from before the end changes nothing.
+// reopen continues a lease that expired at another server, or without one, before a server reported its renewal. Its former server, or the
+// manager, did not know the renewal. A renewal from before the end changes nothing, nor does one that has expired, too. The time of a digest is
+// at least that of its renewals, so a lease that ended otherwise stays ended: its client released it, for example.
 func (w *leaseWriter) reopen(one dhcplease.Renewal, at time.Time) error {
 	l, err := w.read(one.Address)
 	if err != nil || l.state != stateFree || l.server == w.server {
 		return err
 	}
-	id, stop, err := w.endedSpan(one.Address, l.start)
-	if err != nil || id == 0 || !stop.Before(at) || one.Expires <= stop.Unix() {
+	span, err := w.endedSpan(one.Address, l.start)
+	if err != nil || span.reason != expiredReason || !span.stop.Before(at) || one.Expires <= span.stop.Unix() ||
+		!endOf(one.Expires).After(w.tx.Now()) {
 		return err
 	}
 	state := stateAllocated
@@ -44,20 +46,54 @@ func (w *leaseWriter) reopen(one dhcplease.Renewal, at time.Time) error {
 	key := store.AddrKey(one.Address)
 	ipam.LeasesChanged(w.tx, l.parent)
 	return errors.Join(w.counts.add(l.server, l.parent, key, stateFree, -1), w.counts.add(w.server, l.parent, key, state, 1),
-		w.openSpan(id), w.pages.set(one.Address, endOf(one.Expires)),
+		w.openSpan(span.id), w.pages.set(one.Address, endOf(one.Expires)),
 		w.tx.Write("UPDATE dhcp_lease SET state = ?, span = ?, body = ?, version = version + 1, server = ?, refs = ?, snapshot = ? WHERE id = ?",
-			state, id, string(body.Text()), w.server, w.refs(), w.snapshot, l.id))
+			state, span.id, string(body.Text()), w.server, w.refs(), w.snapshot, l.id))
 }
 
-// endedSpan returns the last span of an address that began at a time and has ended after it; the id is 0 if there is none.
-func (w *leaseWriter) endedSpan(a netip.Addr, start time.Time) (id int64, stop time.Time, err error) {
+// endedSpan is a span that has ended, with its LeaseSpan.EndReason.
+type endedSpan struct {
+	id     int64
+	stop   time.Time
+	reason string
+}
+
+// expiredReason is the reason of the end of a lease that expired.
+const expiredReason = "EXPIRED"
+
+// endedSpan returns the last span of an address that began at a time and has ended; its id is 0 and its reason empty if there is none.
+func (w *leaseWriter) endedSpan(a netip.Addr, start time.Time) (span endedSpan, err error) {
 	var seconds int64
-	err = w.tx.QueryRow("SELECT id, stop FROM dhcp_lease_span WHERE configuration = ? AND low = ? AND start = ? AND stop > start"+
-		" ORDER BY id DESC LIMIT 1", w.configuration, store.AddrKey(a), start.Unix()).Scan(&id, &seconds)
+	var text string
+	err = w.tx.QueryRow("SELECT id, stop, body FROM dhcp_lease_span WHERE configuration = ? AND low = ? AND start = ? AND stop >= start"+
+		" ORDER BY id DESC LIMIT 1", w.configuration, store.AddrKey(a), start.Unix()).Scan(&span.id, &seconds, &text)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, time.Time{}, nil
+		return endedSpan{}, nil
 	}
-	return id, time.Unix(seconds, 0), err
+	if err != nil {
+		return endedSpan{}, err
+	}
+	var body store.Object
+	if err := body.Read([]byte(text)); err != nil {
+		return endedSpan{}, fmt.Errorf("span %d: %w", span.id, err)
+	}
+	span.stop, span.reason = time.Unix(seconds, 0), textOf(&body, "endReason")
+	return span, nil
+}
+
+// continuedSpan returns the ended span that a report of the same lease continues; its id is 0 if there is none. A lease that expired continues.
+// So does one that a user ended, if its server or a list of all leases of another server still has it. isOld says that the report is older
+// than the end, which another server has reported.
+func (w *leaseWriter) continuedSpan(l storedLease, c leaseChange) (span endedSpan, isOld bool, err error) {
+	if !l.there || l.span != 0 || l.state != stateFree || !l.start.Equal(c.start) {
+		return endedSpan{}, false, nil
+	}
+	span, err = w.endedSpan(c.address, l.start)
+	own := l.server == w.server
+	if err != nil || span.reason == expiredReason || span.reason == endedReason && (own || c.listed) {
+		return span, false, err
+	}
+	return endedSpan{}, span.id != 0 && !own, nil
 }
 
 // openSpan removes the end of a span.

@@ -183,6 +183,7 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 			kind = dhcplease.Abandon
 		}
 		c, _ := changeOf(&dhcplease.Event{Kind: kind, Lease: l}, time.UnixMilli(r.At))
+		c.listed = true
 		if err := w.change(c); err != nil {
 			return err
 		}

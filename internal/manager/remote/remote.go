@@ -57,7 +57,7 @@ func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey strin
 		d, err := newS3(to)
 		return d, "", err
 	}
-	return nil, "", fmt.Errorf("must be %s or %s, not %q", SFTP, S3, protocol)
+	return nil, "", fmt.Errorf("transfer protocol: must be %s or %s, not %q", SFTP, S3, protocol)
 }
 
 // idleConn is a connection that fails when no data is transferred for a while.

@@ -58,6 +58,30 @@ func TestRenewalContinuesEndedLease(t *testing.T) {
 	p.Verify()
 }
 
+// TestReleasedLeaseStaysEnded checks that a late report of the partner does not continue a lease that its client has released: a digest of
+// renewals, whose time is that of the report, and a change from before the release.
+func TestReleasedLeaseStaysEnded(t *testing.T) {
+	p, l, one, two := newLostPair(t, time.Hour)
+	now := p.Store.Now().Truncate(time.Second)
+	one.event(dhcplease.Release, now.Add(-time.Minute), l)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
+	two.renews(now, l, now.Add(2*time.Hour))
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
+	changed := l
+	changed.HostName = "other"
+	two.event(dhcplease.Change, now.Add(-2*time.Minute), changed)
+	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
+	p.Verify()
+	again := l
+	again.Start, again.Expires = now.Unix(), now.Add(time.Hour).Unix()
+	two.event(dhcplease.Begin, now, again)
+	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2"})
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	shows(t, r, map[string]string{"count": "2"})
+	p.Verify()
+}
+
 // TestListContinuesEndedLease checks that a list of a server that still has an ended lease continues its span, and that the report of an
 // earlier end corrects the span.
 func TestListContinuesEndedLease(t *testing.T) {

@@ -329,7 +329,9 @@ func (p *pair) follow(x dhcppair.Effects) {
 				entry = event(dhcplease.Clear, after.expires, 0, after)
 			case dhcpdata.Free, dhcpdata.Offered:
 			}
-			e.renewals.forget(after)
+		}
+		if after.state != dhcpdata.Leased || after.ended {
+			e.renewals.forget(after) // the end is known, so that a digest must not follow it
 		}
 		entries = append(entries, entry)
 		named = append(named, e.named(before, after)...)
