@@ -338,7 +338,7 @@ interface Status {
 
 function useStatus() {
   const loaded = useData<Status>("status", s => get("status", { signal: s, quiet: true }), ["events"])
-  useEvery(60_000, loaded.reload)
+  useEvery(15_000, loaded.reload)
   return loaded
 }
 

@@ -1,7 +1,7 @@
 // The state of the manager: alarms, database, backups, fleet and certificates.
 import { Fragment, type ComponentChildren } from "preact"
 import { get } from "../api"
-import { useData } from "../data"
+import { usePolled } from "../data"
 import { AlarmLine, type Alarm } from "../parts/alarm"
 import { Head, Loading, number, State, Trouble, When } from "../parts/basics"
 
@@ -26,7 +26,7 @@ export function StatusPage() {
     data: s,
     problem,
     reload,
-  } = useData<Status>("status", signal => get("status", { signal }), ["events", "deployments", "schedules"])
+  } = usePolled<Status>("status", signal => get("status", { signal, quiet: true }), 5000)
   return (
     <>
       <Head title="Status" kind={s && `Portolan ${s.version}`} />
