@@ -28,7 +28,7 @@ quick: ## for every edit: build, vet, tests beside the code and the published co
 	go test -short $(TESTFLAGS) -timeout 5m ./internal/manager/server -run $(CONTRACT)
 
 test: ## all tests; those with one client on SQLite alone
-	@go build -o bin/slowest ./test/slowest && go test -p 3 $(TESTFLAGS) -timeout 20m -json $(LONGEST) ./... | bin/slowest
+	@go build -o bin/slowest ./test/slowest && go test -p 3 $(TESTFLAGS) -timeout 30m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
