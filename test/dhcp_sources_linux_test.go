@@ -300,8 +300,8 @@ func (c sourceClient) message(n *sourceNetwork, kind dhcpv4.MessageType, change 
 	return m, nil
 }
 
-// listenAsRelay returns a socket at the address of a relay. It waits while a process that another test has forked holds the socket before it:
-// a child has all files of this process until it runs its own program.
+// listenAsRelay returns a socket at the address of a relay. It waits while a process that another test has forked holds the socket before
+// it: a child has all files of this process until it runs its own program.
 func listenAsRelay(network string, address netip.Addr, port int) (conn *net.UDPConn, err error) {
 	until(func() bool {
 		conn, err = net.ListenUDP(network, &net.UDPAddr{IP: address.AsSlice(), Port: port})

@@ -25,8 +25,8 @@ type named struct {
 	c            *exec.Cmd
 }
 
-// theirs starts BIND with zones: the texts of the zone files by name. options are additional statements of its configuration. Until the test
-// ends, other tests that call theirs wait.
+// theirs starts BIND with zones: the texts of the zone files by name. options are additional statements of its configuration. Until the
+// test ends, other tests that call theirs wait.
 func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Helper()
 	n := &named{t: t, program: peers.Program(t, "named"), dir: t.TempDir()}

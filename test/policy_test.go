@@ -32,7 +32,8 @@ func TestResponsePolicies(t *testing.T) {
 // foreignAddresses counts the addresses of name servers that foreignDNS starts.
 var foreignAddresses atomic.Int32
 
-// foreignDNS starts a name server of another operator at port 53 of an address. It serves a policy by AXFR and answers all other names with an address.
+// foreignDNS starts a name server of another operator at port 53 of an address. It serves a policy by AXFR and answers all other names with
+// an address.
 func foreignDNS(t *testing.T, address string) {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", address+":53")

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestOtherSystems checks that each name that a package uses is declared on macOS and Windows, too. It finds functions that only the files of
-// Linux declare, without a build for these systems, which takes minutes.
+// TestOtherSystems checks that each name that a package uses is declared on macOS and Windows, too. It finds functions that only the files
+// of Linux declare, without a build for these systems, which takes minutes.
 func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	for _, system := range []string{"darwin", "windows"} {

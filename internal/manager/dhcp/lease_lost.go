@@ -133,7 +133,8 @@ func (w *leaseWriter) expire(r *store.Resource) error {
 	return w.end(r, end, expiredReason)
 }
 
-// end ends a lease at a time, but not before its start, which a server with another clock reported. It deletes the order to restore it, and settles the pending actions on it.
+// end ends a lease at a time, but not before its start, which a server with another clock reported. It deletes the order to restore it, and
+// settles the pending actions on it.
 func (w *leaseWriter) end(r *store.Resource, at time.Time, reason string) error {
 	a := store.KeyAddr(r.Low)
 	l, err := w.read(a)

@@ -14,8 +14,8 @@ import (
 )
 
 // reopen continues a lease that expired at another server, or without one, before a server reported its renewal. Its former server, or the
-// manager, did not know the renewal. A renewal from before the end changes nothing, nor does one that has expired, too. The time of a digest is
-// at least that of its renewals, so a lease that ended otherwise stays ended: its client released it, for example.
+// manager, did not know the renewal. A renewal from before the end changes nothing, nor does one that has expired, too. The time of a
+// digest is at least that of its renewals, so a lease that ended otherwise stays ended: its client released it, for example.
 func (w *leaseWriter) reopen(one dhcplease.Renewal, at time.Time) error {
 	l, err := w.read(one.Address)
 	if err != nil || l.state != stateFree || l.server == w.server {
@@ -81,9 +81,9 @@ func (w *leaseWriter) endedSpan(a netip.Addr, start time.Time) (span endedSpan, 
 	return span, nil
 }
 
-// continuedSpan returns the ended span that a report of the same lease continues; its id is 0 if there is none. A lease that expired continues.
-// So does one that a user ended, if its server or a list of all leases of another server still has it. isOld says that the report is older
-// than the end, which another server has reported.
+// continuedSpan returns the ended span that a report of the same lease continues; its id is 0 if there is none. A lease that expired
+// continues. So does one that a user ended, if its server or a list of all leases of another server still has it. isOld says that the
+// report is older than the end, which another server has reported.
 func (w *leaseWriter) continuedSpan(l storedLease, c leaseChange) (span endedSpan, isOld bool, err error) {
 	if !l.there || l.span != 0 || l.state != stateFree || !l.start.Equal(c.start) {
 		return endedSpan{}, false, nil
