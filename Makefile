@@ -22,7 +22,7 @@ TESTFLAGS = -vet=off -ldflags=-w
 CONTRACT = '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)'
 
 quick: export GOGC = 400 # less collection in the compiler and the tests
-quick: ## for every edit: build, vet, tests beside the code and the published contract; without PostgreSQL, stories and the console
+quick: ## for every edit: vet, tests beside the code and the published contract; without PostgreSQL, stories and the console
 	go vet ./... # compiles everything, without the links of go build
 	go test -short -p 4 $(TESTFLAGS) -timeout 5m $(SLOWEST) $$(go list ./... | grep -v -e /test$$ -e /console$$ -e /bench -e /manager/server$$)
 	go test -short $(TESTFLAGS) -timeout 5m ./internal/manager/server -run $(CONTRACT)

@@ -48,6 +48,8 @@ func TestPureParts(t *testing.T) {
 		"values of DHCPv6 options": {`JSON.stringify([[23, "20010db8000000000000000000000053"], [24, "0471756179076578616d706c650002616200"], [24, "3f61"], ` +
 			`[24, "0161"], [82, "00000e10"], [7, "ff"], [65, "686172626f7572"], [17, "0001"], [23, ""]].map(o => parts.dhcpoption.optionText6(...o)))`,
 			`["2001:db8::53","quay.example, ab","0x3f61","0x0161","3600 s","255","harbour","0x0001","0x"]`},
+		"equal values": {`JSON.stringify([[{id: 1, name: "a"}, {id: 1}], [[{id: 1, _links: {}}], [{id: 1}]], [null, undefined], [{a: null}, {}], ` +
+			`[null, {id: 1}], [[1, 2], [2, 1]], ["1", 1]].map(v => parts.operations.isEqual(...v)))`, `[true,true,true,true,false,false,false]`},
 		"filters of leases": {`JSON.stringify(["10.0.0.7", "2001:db8::7", "2001:db8::/56", "2001:db8::1/56", "10.0.0.0/24", "10.0.0."].map(parts.leasefilter.leaseFilter))`,
 			`["address:'10.0.0.7'","(address:'2001:db8::7' or prefix:contains('2001:db8::7'))",` +
 				`"((address:ge('2001:db8::') and address:le('2001:db8:0:ff:ffff:ffff:ffff:ffff')) or prefix:contains('2001:db8::/56'))",` +

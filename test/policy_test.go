@@ -123,8 +123,8 @@ func (m *manager) first(collection, filter string) string {
 
 func responsePolicies(t *testing.T, database string) {
 	t.Helper()
-	foreign := fmt.Sprintf("127.0.53.%d", foreignAddresses.Add(1))
-	foreignDNS(t, foreign)
+	address := fmt.Sprintf("127.0.53.%d", foreignAddresses.Add(1))
+	foreignDNS(t, address)
 	var feed atomic.Value
 	feed.Store("# bad names\nmalware.test\n0.0.0.0 tracker.test\n")
 	fetched, deployed := make(chan struct{}, 10), make(chan struct{})
@@ -153,7 +153,7 @@ func responsePolicies(t *testing.T, database string) {
 		recursion = `,"recursion":{"validation":false}`
 	}
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"cache":{"maxTTLSeconds":1}%s}`,
-		host, port, foreign, recursion), 0o600); err != nil {
+		host, port, address, recursion), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -228,7 +228,7 @@ func responsePolicies(t *testing.T, database string) {
 
 	// A foreign policy is transferred, including its rules for addresses.
 	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
-		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+foreign+`","servicesIpv4Address":"`+foreign+`"}]}`)
+		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+address+`","servicesIpv4Address":"`+address+`"}]}`)
 	theirs := m.first("interfaces", "name:'ns.theirs.example'")
 	external := m.id(zones, `{"type":"ResponsePolicyZone","name":"theirs.rpz","responsePolicyZoneType":"EXTERNAL"}`)
 	m.id("/zones/"+external+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+theirs+`}]}`)

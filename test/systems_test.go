@@ -113,7 +113,8 @@ func (s *otherSystem) check(dir string) (found bool) {
 	return len(all) > 0
 }
 
-// isImported reports whether a file imports a package with a name. The name of a package without one is taken from the end of its path.
+// isImported reports whether a file imports a package with a name. An import without a name counts if its path contains the name, because
+// the last element of the path may be another one, such as a version.
 func isImported(f *ast.File, name string) bool {
 	for _, one := range f.Imports {
 		from := strings.Trim(one.Path.Value, `"`)

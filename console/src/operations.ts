@@ -72,11 +72,24 @@ function together(list: Operation[]): Operation[] {
   )
 }
 
-/** Reports whether two values of a field are equal. References are equal if their ids are, whatever they show of the resource. */
-export function isEqual(a: any, b: any): boolean {
-  return a?.id !== undefined && b?.id !== undefined
-    ? a.id === b.id
-    : JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
+/**
+ * Reports whether two values of a field are equal. References are equal if their ids are, whatever they show of the resource, and a missing
+ * member is equal to null.
+ */
+export function isEqual(a: unknown, b: unknown): boolean {
+  return comparable(a) === comparable(b)
+}
+
+function comparable(value: unknown): string {
+  return JSON.stringify(value ?? null, (_, v) => {
+    if (v === null || typeof v !== "object" || Array.isArray(v)) return v
+    if (v.id !== undefined) return v.id
+    return Object.fromEntries(
+      Object.entries(v)
+        .filter(([, member]) => member !== null)
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    )
+  })
 }
 
 /** Returns the displayed name of a changed resource. */

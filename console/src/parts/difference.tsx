@@ -2,7 +2,7 @@
 import type { Resource } from "../api"
 import { useSchema } from "../schema"
 import { fieldName } from "./form"
-import { shown } from "../operations"
+import { isEqual, shown } from "../operations"
 import { useNames } from "./preview"
 
 /** A changed field with its values. */
@@ -30,23 +30,9 @@ export function changedFields(all: FieldUpdate[], creates: boolean): FieldUpdate
     .sort((a, b) => first(a) - first(b))
 }
 
-/** Reports whether the current value of a field is another one than before the change. References are compared by their resources. */
+/** Reports whether the current value of a field is another one than before the change. */
 function isOutdated(f: FieldUpdate, now?: Resource): boolean {
-  if (!now || !Object.hasOwn(now, f.name)) return false
-  return comparable(now[f.name]) !== comparable(f.previousValue)
-}
-
-/** Returns a text that is the same for the same value: null and missing members are equal, and a reference is its id. */
-function comparable(value: unknown): string {
-  return JSON.stringify(value ?? null, (_, v) => {
-    if (v === null || typeof v !== "object" || Array.isArray(v)) return v
-    if (v.id) return v.id
-    return Object.fromEntries(
-      Object.entries(v)
-        .filter(([, member]) => member !== null)
-        .sort(([a], [b]) => (a < b ? -1 : 1)),
-    )
-  })
+  return !!now && Object.hasOwn(now, f.name) && !isEqual(now[f.name], f.previousValue)
 }
 
 /**

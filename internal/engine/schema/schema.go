@@ -307,6 +307,9 @@ func Declare(sample Object) *Type {
 		panic(t.Name + " does not embed Head")
 	}
 	for _, f := range t.Fields {
+		if of := t.ByName[f.Of]; f.Of != "" && (of == nil || of.Kind != Reference) {
+			panic(fmt.Sprintf("the tag of of %s.%s is %q, which is not a reference of the type", t.Name, f.Name, f.Of))
+		}
 		if f.Stored() {
 			t.stored, t.alternatives, t.nullAt = append(t.stored, f.Name), append(t.alternatives, f.Also), append(t.nullAt, len(t.nulls))
 			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ':')

@@ -40,7 +40,7 @@ func (w *leaseWriter) confirm(id int64, address netip.Addr) (bool, error) {
 	if l.server == 0 && l.state != stateFree { // the server did not take it: it has ended
 		at := w.tx.Now()
 		if err := w.change(leaseChange{state: stateFree, start: at, began: at, network: l.parent, address: address, mac: l.mac,
-			clientID: l.clientID, reason: "EXPIRED"}); err != nil {
+			clientID: l.clientID, reason: expiredReason}); err != nil {
 			return true, err
 		}
 	}

@@ -18,9 +18,6 @@ type pendingAction struct {
 	action *LeaseAction
 }
 
-// endedReason is the reason of the end of a lease that a user has ended.
-const endedReason = "ENDED"
-
 // stateOf is the column of states.
 var stateOf = store.Field{Kind: store.Text, Path: []string{"state"}, Indexed: true}
 

@@ -14,8 +14,8 @@ import (
 )
 
 // reopen continues a lease that expired at another server, or without one, before a server reported its renewal. Its former server, or the
-// manager, did not know the renewal. A renewal from before the end changes nothing, nor does one that has expired, too. The time of a
-// digest is at least that of its renewals, so a lease that ended otherwise stays ended: its client released it, for example.
+// manager, did not know the renewal. A renewal from before the end, or with an expiration in the past, changes nothing. A digest has
+// the time of its report, not of its renewals. A lease that ended for another reason, such as a release, therefore stays ended.
 func (w *leaseWriter) reopen(one dhcplease.Renewal, at time.Time) error {
 	l, err := w.read(one.Address)
 	if err != nil || l.state != stateFree || l.server == w.server {
@@ -57,9 +57,6 @@ type endedSpan struct {
 	stop   time.Time
 	reason string
 }
-
-// expiredReason is the reason of the end of a lease that expired.
-const expiredReason = "EXPIRED"
 
 // endedSpan returns the last span of an address that began at a time and has ended; its id is 0 and its reason empty if there is none.
 func (w *leaseWriter) endedSpan(a netip.Addr, start time.Time) (span endedSpan, err error) {

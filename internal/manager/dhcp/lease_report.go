@@ -200,7 +200,7 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 		}
 		at := time.UnixMilli(r.At)
 		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: at, began: at,
-			reason: "EXPIRED"})
+			reason: expiredReason})
 		return nil
 	}, "SELECT low, parent FROM dhcp_lease WHERE server = ? AND snapshot <> ? AND state <> ?", w.server, w.snapshot, stateFree); err != nil {
 		return err
@@ -225,8 +225,11 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 // endOf returns the end of a lease. An infinite lease ends at the last time of a page.
 func endOf(seconds int64) time.Time { return time.Unix(min(seconds, infinite), 0) }
 
+// expiredReason and endedReason are the reasons of the end of a lease that expired, and of one that a user has ended.
+const expiredReason, endedReason = "EXPIRED", "ENDED"
+
 // reasons are the reasons of spans, by the event that ends them.
-var reasons = map[dhcplease.Kind]string{dhcplease.Expire: "EXPIRED", dhcplease.Release: "RELEASED", dhcplease.End: "ENDED",
+var reasons = map[dhcplease.Kind]string{dhcplease.Expire: expiredReason, dhcplease.Release: "RELEASED", dhcplease.End: endedReason,
 	dhcplease.Conflict: "CONFLICT", dhcplease.Decline: "DECLINED", dhcplease.Abandon: "CONFLICT"}
 
 // changeOf returns the change that an event at a time reports; changes is false if it reports none.
