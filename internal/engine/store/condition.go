@@ -361,7 +361,7 @@ func (e LinksTo) sql(b *builder, row string) {
 		l := "l" + strconv.Itoa(b.rows)
 		b.WriteString("EXISTS (SELECT 1 FROM reference " + l + " WHERE " + l + ".source = " + row + ".id AND ")
 		e.link(b, l)
-		b.WriteByte(')')
+		b.WriteString(b.perRow + ")")
 		return
 	}
 	b.WriteString(row + ".id IN (SELECT source FROM reference l WHERE ")

@@ -89,6 +89,7 @@ var postgresDialect = dialect{
 	truth: func(v bool) any { return strconv.FormatBool(v) },
 	// One array is planned faster than a list of many numbers.
 	numberList: [2]string{" = ANY ('{", "}'::bigint[])"},
+	perRow:     " OFFSET 0",
 	hidden: func(kind FieldKind) [2]string {
 		switch kind {
 		case ColumnID, ColumnInt, Number, Numeral:

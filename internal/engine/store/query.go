@@ -85,6 +85,9 @@ type dialect struct {
 	numberList [2]string
 	// hidden returns the text before and after a field that prevents the use of an index.
 	hidden func(kind FieldKind) [2]string
+	// perRow ends a subquery that is evaluated for each row. Without it, PostgreSQL may join the subquery and, without statistics of new
+	// rows, read all of its rows for each row.
+	perRow string
 	// fragment writes the condition that a row may contain a text. fragments selects one number for each possible match, in one
 	// collection or in all. It is nil if counting the matches takes as long as finding them (Tx.estimate).
 	fragment  func(b *builder, row string, f Fragment)

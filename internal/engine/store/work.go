@@ -12,9 +12,12 @@ import (
 // releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
+// minPause is the shortest pause that Options.Hurry makes. Workers that look more often than that would occupy the processors of tests.
+const minPause = 200 * time.Millisecond
+
 // ShortenPause returns the pause d of a worker, shortened by Options.Hurry.
 func (s *Store) ShortenPause(d time.Duration) time.Duration {
-	return d / time.Duration(s.hurry)
+	return max(d/time.Duration(s.hurry), min(d, minPause))
 }
 
 // Hurry returns Options.Hurry, at least 1.

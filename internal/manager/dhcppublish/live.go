@@ -258,7 +258,7 @@ func NewLive(a *resource.API, points Points, log *slog.Logger) *Live {
 
 // Run works until ctx is cancelled.
 func (l *Live) Run(ctx context.Context) {
-	l.api.Store.Work(ctx, pollInterval, l.log, dueTopic, l.runOnce, l.lease)
+	l.api.Store.WorkOn(ctx, []string{dueTopic}, pollInterval, l.log, dueTopic, l.runOnce, l.lease)
 }
 
 // dueChange is a queued change.

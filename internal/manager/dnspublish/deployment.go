@@ -404,7 +404,7 @@ func (x *DeploymentHead) checkNotRunning(c *resource.Change, service string, ser
 	beside := store.All{store.InCollection(deployments), store.HasParent(server), ofService(service)}
 	states := []string{queued}
 	if x.Type == validation {
-		beside = append(beside, isValidation, store.LinksTo{Targets: []int64{x.User.ID}, Field: "user"})
+		beside = append(beside, isValidation, store.Recheck{Expr: store.LinksTo{Targets: []int64{x.User.ID}, Field: "user"}})
 	} else {
 		beside = append(beside, store.Not{Expr: isValidation})
 		states = append(states, running)
@@ -435,7 +435,7 @@ func checkQueueLimit(c *resource.Change, user int64) error {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
-		store.LinksTo{Targets: []int64{user}, Field: "user"}, inState(queued)}})
+		store.Recheck{Expr: store.LinksTo{Targets: []int64{user}, Field: "user"}}, inState(queued)}})
 	if err != nil || n < maxQueued {
 		return err
 	}

@@ -73,11 +73,8 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // runOnce does all pending work: it writes heads to the file, chains, signs, and sends to syslog.
 func (k *Keeper) runOnce(ctx context.Context) error {
-	if err := k.writeHeads(ctx); err != nil { // each manager writes its own file
-		return err
-	}
 	var w pendingWork
-	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
+	if err := k.writeHeads(ctx, func(tx *store.Tx) (err error) { // each manager writes its own file
 		w, err = k.findPending(tx)
 		return err
 	}); err != nil || w == (pendingWork{}) {
@@ -137,7 +134,7 @@ func (k *Keeper) chain(ctx context.Context, w pendingWork) error {
 	}); err != nil {
 		return fmt.Errorf("sign the head: %w", err)
 	}
-	return k.writeHeads(ctx)
+	return k.writeHeads(ctx, nil)
 }
 
 // checkUnchanged returns an error if the chain does not contain the last head that this manager or its heads file has seen. Such a chain is
@@ -291,18 +288,22 @@ func openFile(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// writeHeads appends the new signed heads to the heads file, if the chain still contains the last head seen.
-func (k *Keeper) writeHeads(ctx context.Context) error {
+// writeHeads appends the new signed heads to the heads file, if the chain still contains the last head seen. also runs in the transaction
+// that reads them; nil means nothing.
+func (k *Keeper) writeHeads(ctx context.Context, also func(*store.Tx) error) error {
 	if err := k.readHeadsFile(); err != nil {
 		return err
 	}
 	var lines [][]byte
 	var last Head
 	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
-		if lines, last, err = headsAfter(tx, k.last.Place); err != nil || len(lines) == 0 {
-			return err
+		if lines, last, err = headsAfter(tx, k.last.Place); err == nil && len(lines) > 0 {
+			err = k.checkUnchanged(tx)
 		}
-		return k.checkUnchanged(tx)
+		if err == nil && also != nil {
+			err = also(tx)
+		}
+		return err
 	}); err != nil || len(lines) == 0 {
 		return err
 	}

@@ -83,7 +83,7 @@ func NewRunner(a *resource.API, show Show, acting Acting, log *slog.Logger) *Run
 
 // Run runs imports until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
-	r.api.Store.Work(ctx, pollInterval, r.log, "imports", r.runPending, r.lease)
+	r.api.Store.WorkOn(ctx, []string{collectionName}, pollInterval, r.log, "imports", r.runPending, r.lease)
 }
 
 // runPending runs all pending imports.

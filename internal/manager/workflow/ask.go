@@ -24,7 +24,7 @@ func checkPendingCount(c *resource.Change) error {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("workflowRequests"),
-		store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"},
+		store.Recheck{Expr: store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"}},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
 	if err == nil && n >= maxPending {
 		err = problem.Conflict("ResourceConflictsWithOther",

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -39,7 +38,7 @@ import (
 // Environment variables that make sets. OnPostgres stores the data of this run in PostgreSQL. AllTests also runs tests with a single client
 // there. LongTests runs long variants of tests.
 const (
-	OnPostgres = "PORTOLAN_TEST_ON_POSTGRES"
+	OnPostgres = pgtest.OnPostgres
 	AllTests   = "PORTOLAN_TEST_ALL"
 	LongTests  = "PORTOLAN_TEST_LONG"
 )
@@ -279,27 +278,6 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// RunOnPostgreSQL runs the tests of the package again, in another process, with their data in PostgreSQL.
-func RunOnPostgreSQL(t *testing.T) {
-	t.Helper()
-	switch {
-	case os.Getenv(OnPostgres) != "":
-		t.Skip("this is that run")
-	case UnderRace:
-		t.Skip("the store differs, whose own tests run on both under the race detector, too")
-	}
-	t.Parallel()
-	pgtest.URL(t)                                                      // skips or fails if no server can be started
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1") //nolint:gosec // this program
-	if os.Getenv(LongTests) != "" {                                    // only the selected tests: make test runs the others
-		c.Args = append(c.Args, "-test.run="+flag.Lookup("test.run").Value.String())
-	}
-	c.Env = append(os.Environ(), OnPostgres+"=yes")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // started are the tests that already have an API.
 var started sync.Map
 
@@ -310,10 +288,10 @@ func RunParallel(t *testing.T) {
 	}
 }
 
-// InSample reports whether a test of many similar requests sends request i. With AllTests, as in CI, and with LongTests it sends all of
-// them, otherwise one of n, spread over groups of any size.
+// InSample reports whether a test of many similar requests sends request i. It sends all of them with LongTests and, on SQLite, with
+// AllTests as in CI, otherwise one of n, spread over groups of any size.
 func InSample(i, n int) bool {
-	return os.Getenv(AllTests) != "" || os.Getenv(LongTests) != "" || (i+i/n+i/n/n)%n == 0
+	return os.Getenv(LongTests) != "" || os.Getenv(AllTests) != "" && os.Getenv(OnPostgres) == "" || (i+i/n+i/n/n)%n == 0
 }
 
 // Slow skips, with -short, a test that takes more than 2 s in parallel with others (make quick).

@@ -34,9 +34,27 @@ func Run(m *testing.M) int {
 	return code
 }
 
+// OnPostgres is the environment variable of a run of a package's tests on PostgreSQL, after the run on SQLite or beside it.
+const OnPostgres = "PORTOLAN_TEST_ON_POSTGRES"
+
+// skipAgain skips a test that has a database of its own, in a run on PostgreSQL: the run on SQLite tests the same.
+func skipAgain(t testing.TB) {
+	t.Helper()
+	if os.Getenv(OnPostgres) != "" {
+		t.Skip("the run on SQLite also has this test, on a PostgreSQL database of its own")
+	}
+}
+
 // URL returns the URL of a new, empty database. With -short, or if PostgreSQL is not installed, the test is skipped. With CI=true it fails
-// if PostgreSQL is not installed.
+// if PostgreSQL is not installed. In a run on PostgreSQL (OnPostgres) it is skipped, too.
 func URL(t testing.TB) string {
+	t.Helper()
+	skipAgain(t)
+	return empty(t)
+}
+
+// empty is URL in any run.
+func empty(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: not on PostgreSQL")
@@ -54,14 +72,14 @@ func Filled(t testing.TB, key string, fill func(url string) error) string {
 	defer one.copying.Unlock()
 	original, there := one.filled[key]
 	if !there {
-		empty := URL(t)
-		if err := fill(empty); err != nil {
+		url := empty(t)
+		if err := fill(url); err != nil {
 			t.Fatal(err)
 		}
 		if one.filled == nil {
 			one.filled = map[string]string{}
 		}
-		original = path.Base(strings.Split(empty, "?")[0])
+		original = path.Base(strings.Split(url, "?")[0])
 		one.filled[key] = original
 	}
 	return create(t, "TEMPLATE "+original)
@@ -78,6 +96,12 @@ func create(t testing.TB, with string) string {
 	return url
 }
 
+// IsInstalled reports whether the machine has the binaries of PostgreSQL.
+func IsInstalled() bool {
+	_, err := binaries()
+	return err == nil
+}
+
 // refuse skips or fails a test without a server.
 func refuse(t testing.TB, err error) {
 	t.Helper()
@@ -89,9 +113,10 @@ func refuse(t testing.TB, err error) {
 	}
 }
 
-// New starts a server for one test, which may kill it.
+// New starts a server for one test, which may kill it. In a run on PostgreSQL (OnPostgres), the test is skipped.
 func New(t testing.TB) *Server {
 	t.Helper()
+	skipAgain(t)
 	s, err := Start()
 	refuse(t, err)
 	t.Cleanup(s.Stop)
