@@ -65,10 +65,21 @@ export interface Call {
 export const calls = signal<Call[]>([])
 const maxCalls = 30
 
-/** signedOut is called when the manager answers that the session is not valid. */
-export let signedOut: () => void = () => {}
+/** The number of sign-ins of this page. A request belongs to the sign-in before it was sent. */
+let signIns = 0
+export const signIn = () => signIns
+export const signedIn = () => void signIns++
+
+/**
+ * Ends the session of the page when the manager answers 401 to a request of a sign-in. The answer to a request of an earlier sign-in is
+ * ignored: a change of the password ends the session, and the page signs in again.
+ */
+let ended: () => void = () => {}
+export function signedOut(of: number) {
+  if (of === signIns) ended()
+}
 export function onSignedOut(fn: () => void) {
-  signedOut = fn
+  ended = fn
 }
 
 /** The base of the address API. */
@@ -104,8 +115,31 @@ export interface Options {
   signal?: AbortSignal
 }
 
-/** Sends a request and throws a Refusal when the manager refuses it. A body is sent as JSON unless it is a string or a form. */
+/** The header with the comment of a change. */
+export const commentHeader = "x-bcn-change-control-comment"
+
+/** Asks the user for the comment of a change; null if the user does not enter one. */
+let askComment: () => Promise<string | null> = async () => null
+export function onMissingComment(fn: () => Promise<string | null>) {
+  askComment = fn
+}
+
+/**
+ * Sends a request and throws a Refusal when the manager refuses it. A body is sent as JSON unless it is a string or a form. If comments are
+ * mandatory, a change without one is sent again with the comment that the user enters.
+ */
 export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
+  try {
+    return await send<T>(method, path, body, o)
+  } catch (e) {
+    if (!(e instanceof Refusal) || e.problem.code !== "MissingMandatoryChangeControlComment") throw e
+    const comment = await askComment()
+    if (!comment) throw e
+    return send<T>(method, path, body, { ...o, headers: { ...o.headers, [commentHeader]: comment } })
+  }
+}
+
+async function send<T>(method: string, path: string, body: unknown, o: Options): Promise<Answer<T>> {
   const headers: Record<string, string> = { Accept: "application/hal+json, application/json", ...o.headers }
   let sent: string | undefined
   if (body !== undefined && !(body instanceof FormData)) {
@@ -126,6 +160,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
       ...calls.value,
     ].slice(0, maxCalls)
   let r: Response
+  const of = signIn()
   try {
     r = await fetch(url(path), {
       method,
@@ -156,7 +191,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
       parsed && typeof parsed === "object"
         ? { ...parsed, status: r.status }
         : { status: r.status, code: "NoAnswer", message: text || r.statusText }
-    if (r.status === 401 && path !== "sessions") signedOut()
+    if (r.status === 401 && path !== "sessions") signedOut(of)
     throw new Refusal(p)
   }
   return {

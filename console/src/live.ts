@@ -1,7 +1,7 @@
 // The change feed: one stream for all tabs of a browser (docs/changes.md). The tab that holds the lock reads the stream and forwards
 // the changes to the other tabs.
 import { signal } from "@preact/signals"
-import { base, signedOut } from "./api"
+import { base, signedOut, signIn } from "./api"
 
 /** live: connected; stale: the connection is lost and pages may be out of date; off: this user may not follow the changes. */
 export const state = signal<"live" | "stale" | "off" | "starting">("starting")
@@ -92,11 +92,12 @@ function follow(ended: AbortSignal): Promise<void> {
     }
     /** Finds out why the feed was refused. An EventSource does not report it. */
     const ask = async () => {
-      const abort = new AbortController()
+      const abort = new AbortController(),
+        of = signIn()
       try {
         const r = await fetch(base + "changes", { signal: AbortSignal.any([abort.signal, ended]) })
         abort.abort()
-        if (r.status === 401) signedOut()
+        if (r.status === 401) signedOut(of)
         else if (r.status === 403) publish({ state: "off" })
         else lost()
       } catch {
@@ -105,7 +106,8 @@ function follow(ended: AbortSignal): Promise<void> {
     }
     const open = () => {
       if (ended.aborted) return
-      const s = (source = new EventSource(base + "changes"))
+      const s = (source = new EventSource(base + "changes")),
+        of = signIn()
       let opened = false
       s.addEventListener("open", () => {
         opened = true
@@ -128,7 +130,7 @@ function follow(ended: AbortSignal): Promise<void> {
         if (s !== source) return
         source = null
         const status = e instanceof MessageEvent ? JSON.parse(e.data).status : 0
-        if (status === 401) signedOut()
+        if (status === 401) signedOut(of)
         else if (status === 403) publish({ state: "off" })
         else if (opened) lost()
         else void ask()

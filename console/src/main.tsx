@@ -6,6 +6,7 @@ import type { Problem } from "./api"
 import { problemOf } from "./data"
 import { Frame } from "./frame"
 import { Trouble, Toasts } from "./parts/basics"
+import { Comment } from "./parts/comment"
 import { place, startRouter } from "./router"
 import { Docs, readScreens, Screen } from "./screens"
 import { SignIn } from "./screens/signin"
@@ -61,6 +62,7 @@ function App() {
           <Screen />
         </Fence>
       </Frame>
+      <Comment />
       <Toasts />
     </>
   )

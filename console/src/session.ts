@@ -1,6 +1,6 @@
 // The session of the signed-in user. The token is in a cookie that scripts cannot read.
 import { batch, effect, signal } from "@preact/signals"
-import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
+import { call, calls, get, onSignedOut, query, Refusal, signedIn, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
 import { toast, toasts } from "./parts/basics"
 import { onPage, problemOf } from "./data"
@@ -109,6 +109,7 @@ export async function enter(credentials: { username: string; password: string } 
     headers: { "x-portolan-session": "cookie" },
     quiet: true,
   })
+  signedIn()
   try {
     await entered(r.body)
   } catch (e) {

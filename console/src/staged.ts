@@ -1,7 +1,7 @@
 // The change list: staged changes that the manager previews and applies as one transaction (docs/batch.md). The browser keeps one list per
 // user, shared by all tabs, until the user applies it, clears it, or signs out. A change with a secret stays in its own page only.
 import { computed, signal } from "@preact/signals"
-import { call, dryRun, isSecret, type Tried } from "./api"
+import { call, commentHeader, dryRun, isSecret, type Tried } from "./api"
 import { changedHere } from "./live"
 
 export interface Staged {
@@ -175,7 +175,7 @@ export function applyStaged(previewed: Staged[], comment: string): Promise<numbe
       .join("-")
       .slice(0, 120)}-${fingerprint(JSON.stringify([previewed, comment]))}`
     const r = await call<{ transaction: number }>("POST", "batch", batchBody(previewed), {
-      headers: { "Idempotency-Key": key, ...(comment ? { "x-bcn-change-control-comment": comment } : {}) },
+      headers: { "Idempotency-Key": key, ...(comment ? { [commentHeader]: comment } : {}) },
     })
     const made = new Set(previewed.map(s => JSON.stringify(s)))
     setStaged(kept().filter(s => !made.has(JSON.stringify(s))))

@@ -191,6 +191,9 @@ export function faultsOfLog(log: string): Fault[] {
     .filter((f): f is Fault => !!f && f.row >= 0)
 }
 
+/** Whether a log of an import ends before its last fault. */
+export const isLogFull = (log: string) => /^the log has no room for more lines/m.test(log)
+
 export interface Fault {
   row: number
   field?: string

@@ -1,6 +1,6 @@
 // Requests for approval: their number, the overview card, and one request with its fields and decision.
 import { useEffect, useState } from "preact/hooks"
-import { get, query, type Page, type Problem, type Resource } from "../api"
+import { commentHeader, get, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { kind, title, To } from "../links"
@@ -154,7 +154,7 @@ function Decide({ r, done }: { r: Resource; done: () => void }) {
     setBusy(true)
     setProblem(undefined)
     try {
-      await change(says, method, path, body, comment ? { headers: { "x-bcn-change-control-comment": comment } } : {})
+      await change(says, method, path, body, comment ? { headers: { [commentHeader]: comment } } : {})
       done()
     } catch (e) {
       setProblem(problemOf(e))

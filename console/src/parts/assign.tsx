@@ -57,6 +57,7 @@ export function Assign({
     [state, setState] = useState("STATIC"),
     [macs, setMacs] = useState(""),
     [zone, setZone] = useState<Resource | null>(null),
+    [isZoneChosen, setZoneChosen] = useState(false),
     [ptr, setPTR] = useState(true),
     [location, setLocation] = useState<Resource | null>(null)
   const ranges = useData<Page>(
@@ -70,6 +71,10 @@ export function Assign({
   useEffect(() => {
     if (zones.data?.data[0]) setZone(z => z ?? zones.data!.data[0])
   }, [zones.data])
+  const chooseZone = (z: Resource | null) => {
+    setZone(z)
+    setZoneChosen(true)
+  }
   const spans = (ranges.data?.data ?? []).flatMap(x => parseSpan(x.range) ?? [])
   const skipped = state === "DHCP_RESERVED" ? [] : spans
   const next = useData<string[]>(
@@ -106,7 +111,7 @@ export function Assign({
       hardware.length && hardware.length !== count
         ? `${counted(hardware.length, "MAC addresses")} for ${counted(count, "addresses")}.`
         : undefined,
-    zone: zone && !name.trim() ? "Enter a name for the host records." : undefined,
+    zone: zone && isZoneChosen && !name.trim() ? "Enter a name for the host records." : undefined,
   }
   const ready = list.length === count && !names.fault && !Object.values(faults).some(Boolean)
   const changes = ready
@@ -123,7 +128,7 @@ export function Assign({
             ...(location ? { location: { id: location.id } } : {}),
           },
         },
-        ...(zone
+        ...(zone && names.names.length
           ? [
               {
                 method: "POST",
@@ -257,7 +262,7 @@ export function Assign({
               wrong={faults.zone}
             >
               {(id, d) => (
-                <RefInput attributes={{ id, "aria-describedby": d }} value={zone} types={["Zone"]} set={setZone} />
+                <RefInput attributes={{ id, "aria-describedby": d }} value={zone} types={["Zone"]} set={chooseZone} />
               )}
             </Field>
             {zone && (

@@ -188,7 +188,7 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
 
 /** Removes the advice to send a header: the window has a button for it where that helps. */
 const withoutHeaders = (text: string) =>
-  text.replace(/,? or (send|set) (the header )?x-(bcn|portolan)-[a-z-]+(: \w+)?( to create it)?/g, "")
+  text.replace(/,? (or (send|set)|in) (the header )?x-(bcn|portolan)-[a-z-]+(: \w+)?( to create it)?/g, "")
 
 /** A sentence of the manager, with links to the transactions that it names. */
 function LinkedText({ text }: { text: string }) {

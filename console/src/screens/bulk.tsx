@@ -14,6 +14,7 @@ import {
   collectionFor,
   csvOf,
   faultsOf,
+  isLogFull,
   located,
   makeable,
   parseTable,
@@ -199,7 +200,7 @@ export function Bulk() {
         ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows were refused.") }
         : undefined
     if (problem || !keep) {
-      setTried({ key, faults, problem, created: r.created, updated: r.updated })
+      setTried({ key, faults, problem, created: r.created, updated: r.updated, more: isLogFull(log) })
       return
     }
     const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), {
@@ -391,10 +392,8 @@ export function Bulk() {
                         {current.updated ? `, ${number(current.updated)} changed` : ""}
                       </>
                     )}
-                    {current.faults.length > 0 && (
-                      <span class="bad-text">, except for the errors next to the rows</span>
-                    )}
-                    .{current.partly && " The other rows are checked when you apply them."}
+                    {current.faults.length > 0 && <span class="bad-text">, with warnings next to the rows</span>}.
+                    {current.partly && " The other rows are checked when you apply them."}
                   </span>
                 ))}
             </span>
@@ -420,7 +419,7 @@ export function Bulk() {
                   ))}
               </ul>
               <Button onClick={() => saveText("faulty-rows.csv", faultyRows(head, data, current.faults))}>
-                Download the rows with errors
+                {current.problem ? "Download the rows with errors" : "Download the rows with warnings"}
               </Button>
             </div>
           )}
@@ -429,7 +428,7 @@ export function Bulk() {
               <thead>
                 <tr>
                   <th>#</th>
-                  <th class="error">Error</th>
+                  <th class="error">{current && !current.problem && current.faults.length ? "Warning" : "Error"}</th>
                   {head.map((h, i) => (
                     <th key={i}>
                       <label class="hidden" for={"col" + i}>

@@ -1,6 +1,6 @@
 // Views, zones, and the records of a zone, as a table and as text.
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { call, get, literal, query, type Page, type Problem, type Resource } from "../api"
+import { call, get, query, type Page, type Problem, type Resource } from "../api"
 import { inProgress, problemOf, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
@@ -28,6 +28,7 @@ import { FilterForm, RowTools, SaveRows } from "../parts/tools"
 import { useColumns } from "../parts/userfields"
 import { dataOf, difference, lineText, linesOf, type Difference } from "../records"
 import { useMay, type May } from "../rights"
+import { filterOf } from "../filter"
 import { go, guardLeaving, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -50,7 +51,7 @@ export function Names() {
   const list = views.data?.data ?? [],
     wanted = q.get("view") ?? "",
     view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // ignore a view of another configuration
-  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`]
+  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `(${filterOf(name, "absoluteName")})`]
     .filter(Boolean)
     .join(" and ")
   const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
@@ -97,8 +98,8 @@ export function Names() {
           table="zones of a view"
           parameter="name"
           parameters={["name", "view"]}
-          label="Filter zones by name"
-          placeholder="zone name"
+          label="Filter zones"
+          placeholder="zone name or filter"
         />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
         <span class="grow" />
@@ -461,7 +462,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
     name = q.get("name") ?? "",
     [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
-  const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
+  const filter = [only && `type:'${only}'`, name && `(${filterOf(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(
     `zones/${z.id}/resourceRecords`,
     { filter: filter || undefined, orderBy: "name", fields: embed },
@@ -549,8 +550,8 @@ function Records({ z, may }: { z: Resource; may: May }) {
           table="records of a zone"
           parameter="name"
           parameters={["name", "type"]}
-          label="Filter records by name"
-          placeholder="name"
+          label="Filter records"
+          placeholder="name or filter"
         />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span>
         <span class="grow" />

@@ -401,7 +401,7 @@ func typeFormat(words []string) (string, error) {
 	}
 	switch text := strings.Join(tokens, ","); {
 	case len(tokens) == 0:
-		return "", errors.New("it has no type")
+		return "", errors.New("the option has no type")
 	case len(tokens) > 1:
 		return "[[" + text + "]]", nil
 	case list:

@@ -90,7 +90,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 		if len(x.Skipped) > 0 {
 			return nil, errors.New(x.Skipped[0].String())
 		}
-		return nil, errors.New("has no line that begins with header-: it is not an Infoblox export")
+		return nil, errors.New("the file is not an Infoblox export: no line begins with header-")
 	}
 	for _, column := range []string{"view", "network_view"} {
 		all := slices.Sorted(maps.Keys(x.views[column]))

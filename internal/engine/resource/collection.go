@@ -279,6 +279,9 @@ type API struct {
 
 	// Respan updates the free space for rows that an undo creates, deletes or changes. It returns the first row whose space is taken.
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
+	// StaleName returns the parent of a row that an undo has written, if the absolute name of the row does not end in the name of the parent;
+	// otherwise nil. The parent was renamed after the transaction that is undone.
+	StaleName func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)
 
 	collections []*Collection
 	// History is the collection of transactions, Scope the collection whose resources are scopes; nil if none is declared.
@@ -332,7 +335,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
-	a.seeds, a.Manager, a.Provisions, a.Respan = r.seeds, r.Manager, r.Provisions(), r.respan
+	a.seeds, a.Manager, a.Provisions, a.Respan, a.StaleName = r.seeds, r.Manager, r.Provisions(), r.respan, r.staleName
 	if a.Demand = r.demand; a.Demand != nil {
 		a.Demand.Open(s)
 	}

@@ -32,6 +32,7 @@ type Registry struct {
 	userFields  UserFields
 	demand      Demand
 	respan      func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
+	staleName   func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)
 	// descriptions are the doc comments of the declarations.
 	descriptions map[string]string
 }
@@ -186,6 +187,11 @@ type Demand interface {
 
 // DeclareCheck declares the check of every change.
 func (r *Registry) DeclareCheck(d Demand) { r.demand = d }
+
+// StaleName declares the function that an undo asks whether the absolute name of a row fits its parent (API.StaleName).
+func (r *Registry) StaleName(fn func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)) {
+	r.staleName = fn
+}
 
 // Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
 func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) {

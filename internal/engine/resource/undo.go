@@ -322,6 +322,15 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 					describeRow(row), row.ID))
 			}
 		}
+		if c.API.StaleName != nil {
+			parent, err := c.API.StaleName(c.Tx, row)
+			if err != nil {
+				return err
+			}
+			if parent != nil {
+				return cannotUndo("%s (%d), the parent of %s (%d), was renamed afterwards", describeRow(parent), parent.ID, describeRow(row), row.ID)
+			}
+		}
 		o, err := c.API.types[row.Type].Object(row)
 		if err != nil {
 			return err

@@ -133,7 +133,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	for _, text := range query["collection"] {
 		for name := range strings.SplitSeq(text, ",") {
 			if c := a.Collection(name); c == nil || !c.IsLogged() {
-				return f, problem.Query("collection", "%q is not a collection with a history", name)
+				return f, problem.Query("collection", "must be a collection with a history, not %q", name)
 			}
 			f.collections = append(f.collections, name)
 		}

@@ -39,7 +39,7 @@ type triedAnswer struct {
 // change runs a change in a transaction. In a dry run it rolls the transaction back, and the body of the answer is the result.
 func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, do func(tx *store.Tx) (answer, error)) error {
 	perform := func(tx *store.Tx) (answer, error) {
-		if a.Demand != nil {
+		if a.Demand != nil && !dry {
 			name := "" // a batch, which may change any collection
 			if rq.Collection != nil {
 				name = rq.Collection.Name

@@ -72,7 +72,7 @@ func partOf(query url.Values) (part netip.Prefix, err error) {
 		return part, err
 	}
 	if part, err = netip.ParsePrefix(text); err != nil || part.Masked() != part {
-		return part, problem.Query("prefix", "%q is not a prefix, such as 10.3.0.0/16", text)
+		return part, problem.Query("prefix", "must be a prefix, such as 10.3.0.0/16, not %q", text)
 	}
 	return part, nil
 }

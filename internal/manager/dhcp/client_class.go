@@ -75,14 +75,14 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	bytes, known := matchBounds[x.Option]
 	switch {
 	case x.Option == "" || x.MatchOffset == nil || x.MatchLength == nil:
-		return criteria("option", "option, matchOffset and matchLength must be set together")
+		return criteria("option", "must be set together with matchOffset and matchLength")
 	case !known:
-		return criteria("option", "%q must be hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id or agent.remote-id",
-			x.Option)
+		return criteria("option", "must be hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id or agent.remote-id, "+
+			"not %q", x.Option)
 	case *x.MatchOffset < bytes.first || *x.MatchOffset > bytes.last:
-		return criteria("matchOffset", "of %s must be %d to %d", x.Option, bytes.first, bytes.last)
+		return criteria("matchOffset", "must be %d to %d for %s, not %d", bytes.first, bytes.last, x.Option, *x.MatchOffset)
 	case *x.MatchLength < 1 || *x.MatchLength > bytes.end-*x.MatchOffset:
-		return criteria("matchLength", "from byte %d of %s must be 1 to %d", *x.MatchOffset, x.Option, bytes.end-*x.MatchOffset)
+		return criteria("matchLength", "must be 1 to %d from byte %d of %s, not %d", bytes.end-*x.MatchOffset, *x.MatchOffset, x.Option, *x.MatchLength)
 	}
 	return x.coversSubclasses(c)
 }

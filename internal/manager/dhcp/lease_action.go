@@ -100,7 +100,7 @@ func (x *LeaseAction) BeforeWrite(c *resource.Change) error {
 
 // perform ends a lease whose server never returns, and that no other server could end. Otherwise a server performs the action.
 func (x *LeaseAction) perform(c *resource.Change, w *leaseWriter, l storedLease) error {
-	if exist, err := w.performers(l); err != nil || exist {
+	if exist, err := w.hasPerformer(l); err != nil || exist {
 		return err
 	}
 	x.State, w.server = actionDone, l.server

@@ -189,7 +189,7 @@ func endExpiredOf(ctx context.Context, a *resource.API, update store.Updater, se
 					continue
 				}
 				var served bool
-				if served, err = writers[r.Configuration].performers(storedLease{server: server, parent: r.Parent}); served {
+				if served, err = writers[r.Configuration].hasPerformer(storedLease{server: server, parent: r.Parent}); served {
 					others, omitted = append(others, store.Compare{Field: networkColumn, Op: "ne", Value: r.Parent}), true
 				}
 				examined[r.Parent] = true

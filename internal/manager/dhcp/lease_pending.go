@@ -89,7 +89,7 @@ func performAbandoned(ctx context.Context, a *resource.API, update store.Updater
 			}
 			key := [2]int64{l.server, l.parent}
 			if _, known := exist[key]; !known {
-				exist[key], err = w.performers(l)
+				exist[key], err = w.hasPerformer(l)
 			}
 			if !exist[key] {
 				ids = append(ids, one.row.ID)
@@ -147,7 +147,7 @@ func performOne(tx *store.Tx, a *resource.API, id int64) (ended bool, err error)
 	if !l.there {
 		at.parent = row.Parent
 	}
-	if exist, err := w.performers(at); err != nil || exist {
+	if exist, err := w.hasPerformer(at); err != nil || exist {
 		return false, err
 	}
 	lasts := l.state == stateAllocated || l.state == stateLeased

@@ -100,7 +100,7 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 		return e, err
 	}
 	if network.Type != "IPv4Network" && network.Type != "IPv6Network" {
-		return e, problem.Query("network", "%d is an %s, not an IPv4Network or IPv6Network", network.ID, network.Type)
+		return e, problem.Query("network", "must be the id of an IPv4Network or IPv6Network, not of %s %d", network.Type, network.ID)
 	}
 	network = network.Clone()
 	if network.Low == nil { // a shown row has no span
@@ -110,10 +110,10 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	}
 	v6 := network.Type == "IPv6Network"
 	if q.Prefix && !v6 {
-		return e, problem.Query("prefix", "network %d is an %s: only DHCPv6 delegates prefixes", network.ID, network.Type)
+		return e, problem.Query("prefix", "must not be set for IPv4Network %d: only DHCPv6 delegates prefixes", network.ID)
 	}
 	if q.Requested.IsValid() && q.Requested.Is6() != v6 {
-		return e, problem.Query("requested", "%s is not an %s address", q.Requested, family(v6))
+		return e, problem.Query("requested", "must be an %s address, not %s", family(v6), q.Requested)
 	}
 	decide := q.decide
 	if v6 {

@@ -18,7 +18,10 @@ type namesExtension struct {
 }
 
 // registerNames declares the store extension for DNS names.
-func registerNames(r *resource.Registry) { r.Extension(newNamesExtension()) }
+func registerNames(r *resource.Registry) {
+	r.Extension(newNamesExtension())
+	r.StaleName(staleName)
+}
 
 // newNamesExtension returns the extension for one store.
 func newNamesExtension() *store.Extension {
@@ -56,7 +59,7 @@ func verifyNames(tx *store.Tx, fault func(string, ...any)) error {
 	zones := map[int64]string{}
 	return tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("zones"), store.InCollection("resourceRecords")}},
 		func(r *store.Resource) error {
-			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // these have no absoluteName
+			if !hasAbsoluteName(r) {
 				return nil
 			}
 			zone, known := zones[r.Parent]
@@ -73,9 +76,31 @@ func verifyNames(tx *store.Tx, fault func(string, ...any)) error {
 				}
 				zone, zones[r.Parent] = name, name
 			}
-			if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
-				fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
+			if want := naming.Join(r.Name, zone); !isCalled(r, want) {
+				fault("%s %d is called %q and should be %q", r.Type, r.ID, absoluteName(r), want)
 			}
 			return nil
 		})
+}
+
+// hasAbsoluteName reports whether a zone or record has an absolute name.
+func hasAbsoluteName(r *store.Resource) bool {
+	return r.Type != "ExternalHostsZone" && r.Type != "InternalRootZone" && r.Type != "ResponsePolicyZone"
+}
+
+// isCalled reports whether the stored absolute name of a zone or record is a given name.
+func isCalled(r *store.Resource, name string) bool {
+	return absoluteName(r) == name && r.Key == naming.Key(name)
+}
+
+// staleName implements resource.API.StaleName for zones and records. The absolute name of a row consists of its name and that of its zone.
+func staleName(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error) {
+	if row.Collection != "zones" && row.Collection != "resourceRecords" || !hasAbsoluteName(row) {
+		return nil, nil
+	}
+	_, zone, err := resolveParent(tx, row.Parent)
+	if err != nil || isCalled(row, naming.Join(row.Name, zone)) {
+		return nil, err
+	}
+	return tx.Get(row.Parent)
 }

@@ -15,7 +15,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-func TestMain(m *testing.M) { os.Exit(apitest.RunOnBoth(m)) }
+func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
 // TestOnPostgreSQL runs the tests of this package on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }

@@ -45,7 +45,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 	}
 	a.Protocol = checkin.BGP
 	if id, err := netip.ParseAddr(a.RouterID); a.RouterID != "" && (err != nil || !id.Is4() || id.IsUnspecified()) {
-		return bad("routerId", "%q is not an IPv4 address", a.RouterID)
+		return bad("routerId", "must be an IPv4 address, not %q", a.RouterID)
 	}
 	if a.HoldTimeInterval == 0 {
 		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, maxHold))

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func TestMain(m *testing.M) { os.Exit(apitest.RunOnBoth(m)) }
+func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
 // TestOnPostgreSQL runs the tests of the package on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }

@@ -77,7 +77,10 @@ func TestCookies(t *testing.T) {
 	// Signing out ends it everywhere, and the browser forgets it.
 	m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, none, cookie)
 	m.Refused(401, "InvalidAuthorizationToken", "", "GET", "/user/api/v1/fleetInstances", "", none, cookie)
-	gone := m.Do("GET", "/api/v2/networks", "", none, cookie, "Sec-Fetch-Mode: cors")
+	if r := m.Do("GET", "/api/v2/networks", "", none, cookie); r.StatusCode != 401 || r.Header.Get("Set-Cookie") != "" {
+		t.Errorf("a response that can arrive after a new sign-in: %d %v", r.StatusCode, r.Header)
+	}
+	gone := m.Do("GET", "/api/v2/sessions/current", "", none, cookie, "Sec-Fetch-Mode: cors")
 	if gone.StatusCode != 401 || !strings.Contains(gone.Header.Get("Set-Cookie"), "Max-Age=0") ||
 		strings.Contains(gone.Header.Get("WWW-Authenticate"), "Basic") {
 		t.Errorf("%d %v", gone.StatusCode, gone.Header)

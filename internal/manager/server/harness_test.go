@@ -63,7 +63,7 @@ func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 func TestMain(m *testing.M) {
 	agenttest.Application()
 	snmpagent.Answer()
-	os.Exit(apitest.RunOnBoth(m))
+	os.Exit(apitest.Run(m))
 }
 
 const adminPassword = apitest.AdminPassword

@@ -298,13 +298,16 @@ func TestContentOfTwoApplications(t *testing.T) {
 		}
 	}
 	server, resolver := m.waiter(certificate), m.waiter(certificate)
+	asked := time.Now()
 	ask(server, "server")
 	ask(resolver, "resolver")
 	apitest.Eventually(t, "both wait", func() bool { return m.waiting() == 2 })
 	again := m.waiter(certificate)
 	ask(again, "resolver")
 	answered(resolver)
-	apitest.Eventually(t, "the other one still waits", func() bool { return m.waiting() == 2 })
+	apitest.Eventually(t, "the other one still waits, unless a slow machine took longer than the longest wait", func() bool {
+		return m.waiting() == 2 || time.Since(asked) > checkin.Interval
+	})
 	for i := range 70 { // more than it can have applications: those that have waited longest go
 		ask(m.waiter(certificate), fmt.Sprint("other-", i))
 	}

@@ -288,6 +288,7 @@ func TestSettings(t *testing.T) {
 	m.Want(200, "PUT", global, text)
 	m.Refused(400, "MissingMandatoryChangeControlComment", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", `{"name":"x"}`)
 	m.Refused(400, "MissingMandatoryChangeControlComment", "", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+configuration+`"}]}`)
+	m.Want(200, "POST", "/api/v2/configurations", `{"name":"x"}`, "x-portolan-dry-run: true") // a preview changes nothing
 	m.ID("/api/v2/configurations", `{"name":"x"}`, "x-bcn-change-control-comment: a new site")
 	m.Want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
 	m.Want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, apitest.MergePatch, "x-bcn-change-control-comment: enough")

@@ -377,3 +377,36 @@ func TestUndoOfAMoveIsRefused(t *testing.T) {
 	}
 	m.Verify()
 }
+
+// TestUndoInARenamedZoneIsRefused refuses to restore a record or a zone below a zone that was renamed since, also by force. The restored
+// absolute name would end in the former name of that zone.
+func TestUndoInARenamedZoneIsRefused(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v"}`)
+	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"d"}`)
+	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	below := m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"below"}`)
+	undo := func(of reply) string {
+		return `{"transactionType":"UNDO","transactionId":` + of.Header.Get("x-portolan-transaction") + `}`
+	}
+	changed := undo(m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"y"}`, apitest.MergePatch))
+	zoneGone := undo(m.Want(204, "DELETE", "/api/v2/zones/"+below, ""))
+	recordGone := undo(m.Want(204, "DELETE", "/api/v2/resourceRecords/"+record, ""))
+	renamed := undo(m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"n"}`, apitest.MergePatch))
+	refused := func(undo, name string) {
+		t.Helper()
+		m.Refused(409, "UndoConflict", "Zone n ("+zone+"), the parent of "+name+", was renamed afterwards", "POST", "/api/v2/transactions", undo,
+			"x-bcn-force-undo: true")
+		m.Verify()
+	}
+	refused(recordGone, "TXTRecord t.d ("+record+")")
+	refused(zoneGone, "Zone below.d ("+below+")")
+	m.Want(201, "POST", "/api/v2/transactions", renamed)
+	m.Want(201, "POST", "/api/v2/transactions", recordGone)
+	renamed = undo(m.Want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"n"}`, apitest.MergePatch))
+	refused(changed, "TXTRecord t.d ("+record+")")
+	m.Want(201, "POST", "/api/v2/transactions", renamed)
+	m.Want(201, "POST", "/api/v2/transactions", zoneGone)
+	m.Verify()
+}

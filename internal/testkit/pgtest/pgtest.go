@@ -96,12 +96,6 @@ func create(t testing.TB, with string) string {
 	return url
 }
 
-// IsInstalled reports whether the machine has the binaries of PostgreSQL.
-func IsInstalled() bool {
-	_, err := binaries()
-	return err == nil
-}
-
 // refuse skips or fails a test without a server.
 func refuse(t testing.TB, err error) {
 	t.Helper()

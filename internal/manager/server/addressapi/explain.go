@@ -57,12 +57,12 @@ func readRequested(q *dhcppublish.Question, prefix, requested string) (err error
 	case q.Prefix:
 		p, err := netip.ParsePrefix(requested)
 		if err != nil || p.Bits() == 0 {
-			return problem.Query("requested", "%q is not a prefix such as 2001:db8:100::/56", requested)
+			return problem.Query("requested", "must be a prefix such as 2001:db8:100::/56, not %q", requested)
 		}
 		q.Requested, q.RequestedLength = p.Masked().Addr(), p.Bits()
 	default:
 		if q.Requested, err = netip.ParseAddr(requested); err != nil || q.Requested.Zone() != "" {
-			return problem.Query("requested", "%q is not an IP address", requested)
+			return problem.Query("requested", "must be an IP address, not %q", requested)
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 	if text := query.Get("iaid"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			return problem.Query("iaid", "%q is not a number of 32 bits", text)
+			return problem.Query("iaid", "must be a number of 32 bits, not %q", text)
 		}
 		q.IAID = uint32(n)
 	}

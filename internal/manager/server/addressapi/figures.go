@@ -104,7 +104,7 @@ func parseFigures(r *http.Request, now time.Time) (q figureQuery, err error) {
 	}{{"to", &q.To}, {"from", &q.From}} {
 		if text := values.Get(one.name); text != "" {
 			if *one.into, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, problem.Query(one.name, "%q is not a date and time such as 2026-01-31T10:00:00Z", text)
+				return q, problem.Query(one.name, "must be a date and time such as 2026-01-31T10:00:00Z, not %q", text)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func parseFigures(r *http.Request, now time.Time) (q figureQuery, err error) {
 	if text := values.Get("step"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 || n > 366*86400 {
-			return q, problem.Query("step", "%q is not a number of seconds from 1 to a year", text)
+			return q, problem.Query("step", "must be a number of seconds from 1 to a year, not %q", text)
 		}
 		q.Step = time.Duration(n) * time.Second
 	}

@@ -90,7 +90,7 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 	}
 	number, known := dnsmsg.StringToType[kind]
 	if !known || number == dnsmsg.TypeAXFR || number == dnsmsg.TypeIXFR || number == dnsmsg.TypeOPT || number == dnsmsg.TypeTSIG {
-		return problem.Query("recordType", "%q is not a record type that can be queried", kind)
+		return problem.Query("recordType", "must be a record type that can be queried, not %q", kind)
 	}
 	secure := false
 	if text := query.Get("dnssec"); text != "" {
@@ -117,7 +117,7 @@ func (a *API) lookup(w http.ResponseWriter, r *family.Request) error {
 		return err
 	}
 	if _, valid := dnsmsg.IsDomainName(name); !valid || len(name) > 1000 {
-		return problem.Query("name", "%q is not a domain name", name)
+		return problem.Query("name", "must be a domain name, not %q", name)
 	}
 	answer := askServer(r.Context(), at, dnsmsg.Fqdn(name), number, secure)
 	if of == "zone" && answer.Reason != "" {

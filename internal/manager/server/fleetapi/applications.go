@@ -246,7 +246,7 @@ func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
 	if text := r.URL.Query().Get("bytes"); text != "" {
 		var err error
 		if bytes, err = strconv.Atoi(text); err != nil {
-			return problem.Query("bytes", "%q is not a number", text)
+			return problem.Query("bytes", "must be a number, not %q", text)
 		}
 	}
 	text, err := a.Fleet.Log(r.Context(), r.PathValue("id"), r.PathValue("application"), bytes)

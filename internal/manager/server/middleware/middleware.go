@@ -210,7 +210,7 @@ func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle 
 		}
 		c.fail(w, r, form, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}()
-	err := refuseNUL(r)
+	err := rejectNUL(r)
 	if err == nil {
 		err = sameOrigin(r)
 	}
@@ -223,8 +223,8 @@ func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle 
 	}
 }
 
-// refuseNUL refuses a NUL character in a path or a query: nothing that is kept has one.
-func refuseNUL(r *http.Request) error {
+// rejectNUL returns an error if a path or a query contains a NUL character: no stored text does.
+func rejectNUL(r *http.Request) error {
 	if strings.ContainsRune(r.URL.Path, 0) {
 		return problem.NotFound("the path contains a NUL character")
 	}

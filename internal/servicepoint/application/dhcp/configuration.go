@@ -88,7 +88,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	for i, one := range c.Listen {
 		a, err := netip.ParseAddrPort(one)
 		if err != nil || !a.Addr().Is4() || a.Port() == 0 || slices.Contains(c.Listen[:i], one) {
-			return c, bad(fmt.Sprintf("listen[%d]", i), "%q is not an IPv4 address and port, or is repeated", one)
+			return c, bad(fmt.Sprintf("listen[%d]", i), "must be an IPv4 address and port that no other entry has, not %q", one)
 		}
 	}
 	if len(c.Listen6) > maxListeners {
@@ -97,7 +97,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	for i, one := range c.Listen6 {
 		a, err := netip.ParseAddrPort(one)
 		if err != nil || !a.Addr().Is6() || a.Addr().Is4In6() || a.Port() == 0 || slices.Contains(c.Listen6[:i], one) {
-			return c, bad(fmt.Sprintf("listen6[%d]", i), "%q is not an IPv6 address and port, or is repeated", one)
+			return c, bad(fmt.Sprintf("listen6[%d]", i), "must be an IPv6 address and port that no other entry has, not %q", one)
 		}
 	}
 	for field, limit := range map[string]uint32{"perRelay": c.Rate.PerRelay, "perClient": c.Rate.PerClient} {
@@ -107,12 +107,12 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	}
 	if c.ListenPair != "" {
 		if a, err := netip.ParseAddrPort(c.ListenPair); err != nil || a.Addr().Zone() != "" || a.Port() == 0 {
-			return c, bad("listenPair", "%q is not an address and port", c.ListenPair)
+			return c, bad("listenPair", "must be an address and port, not %q", c.ListenPair)
 		}
 	}
 	if c.Metrics != "" {
 		if a, err := netip.ParseAddrPort(c.Metrics); err != nil || a.Addr().Zone() != "" {
-			return c, bad("metrics", "%q is not an address and port", c.Metrics)
+			return c, bad("metrics", "must be an address and port, not %q", c.Metrics)
 		}
 	}
 	return c, nil

@@ -164,7 +164,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		address, err := netip.ParseAddr(l.Address)
 		switch {
 		case err != nil || address.Zone() != "" || address.Is4In6():
-			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is not an address", l.Address)
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "must be an address, not %q", l.Address)
 		case address.IsUnspecified():
 			return c, bad(fmt.Sprintf("listen[%d].address", i), "must be a specific address of the machine, because answers are sent from it")
 		case l.TLS && l.HTTPS:

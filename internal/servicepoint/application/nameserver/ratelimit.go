@@ -47,7 +47,7 @@ func (l *RateLimit) validate(bad func(field, format string, args ...any) error) 
 	}
 	for i, text := range l.Exempt {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
-			return bad(fmt.Sprintf("rateLimit.exempt[%d]", i), "%q is not a prefix, such as 10.0.0.0/8", text)
+			return bad(fmt.Sprintf("rateLimit.exempt[%d]", i), "must be a prefix, such as 10.0.0.0/8, not %q", text)
 		}
 	}
 	return nil

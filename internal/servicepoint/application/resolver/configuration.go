@@ -140,7 +140,7 @@ func (c *Configuration) validate() error {
 		addr, err := netip.ParseAddr(l.Address)
 		switch {
 		case err != nil || addr.Zone() != "":
-			return bad(fmt.Sprintf("listen[%d].address", i), "%q is not an address", l.Address)
+			return bad(fmt.Sprintf("listen[%d].address", i), "must be an address, not %q", l.Address)
 		case l.Port < 1 || l.Port > 65535:
 			return bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
 		case seen[l.address()]:
@@ -175,7 +175,7 @@ func (c *Configuration) validate() error {
 		if strings.ContainsFunc(u.TLSServerName, func(r rune) bool {
 			return r != '.' && r != '-' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 		}) {
-			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is not a host name", u.TLSServerName)
+			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "must be a host name, not %q", u.TLSServerName)
 		}
 	}
 	return c.validateOther(bad)
@@ -197,7 +197,7 @@ func (c *Configuration) validateOther(bad func(field, format string, args ...any
 	}
 	for i, text := range c.Allow {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
-			return bad(fmt.Sprintf("allow[%d]", i), "%q is not a prefix", text)
+			return bad(fmt.Sprintf("allow[%d]", i), "must be a prefix, not %q", text)
 		}
 	}
 	if err := c.validateZones(bad); err != nil {
@@ -205,7 +205,7 @@ func (c *Configuration) validateOther(bad func(field, format string, args ...any
 	}
 	if c.Metrics != "" {
 		if !isAddrPort(c.Metrics) {
-			return bad("metrics", "%q is not an address with a port", c.Metrics)
+			return bad("metrics", "must be an address with a port, not %q", c.Metrics)
 		}
 	}
 	for _, bound := range []struct {

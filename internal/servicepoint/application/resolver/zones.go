@@ -54,14 +54,14 @@ func (c *Configuration) validateZones(bad func(field, format string, args ...any
 	if c.DNS64 != "" {
 		p, err := netip.ParsePrefix(c.DNS64)
 		if err != nil || !p.Addr().Is6() || p.Addr().Zone() != "" || p != p.Masked() || !slices.Contains(lengths64, p.Bits()) {
-			return bad("dns64", "%q is not an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
+			return bad("dns64", "must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96, not %q", c.DNS64)
 		}
 	}
 	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > maxEvery) {
 		return bad("queryLog.every", "must be 1 to %d", maxEvery)
 	}
 	if c.Dnstap != "" && !isAddrPort(c.Dnstap) {
-		return bad("dnstap", "%q is not an address with a port", c.Dnstap)
+		return bad("dnstap", "must be an address with a port, not %q", c.Dnstap)
 	}
 	return nil
 }
