@@ -279,8 +279,7 @@ type API struct {
 
 	// Respan updates the free space for rows that an undo creates, deletes or changes. It returns the first row whose space is taken.
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
-	// StaleName returns the parent of a row that an undo has written, if the absolute name of the row does not end in the name of the parent;
-	// otherwise nil. The parent was renamed after the transaction that is undone.
+	// StaleName returns the parent of a row that an undo has written if the parent was renamed since, so that the absolute name is wrong.
 	StaleName func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)
 
 	collections []*Collection

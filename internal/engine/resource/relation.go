@@ -188,16 +188,6 @@ type Demand interface {
 // DeclareCheck declares the check of every change.
 func (r *Registry) DeclareCheck(d Demand) { r.demand = d }
 
-// StaleName declares the function that an undo asks whether the absolute name of a row fits its parent (API.StaleName).
-func (r *Registry) StaleName(fn func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)) {
-	r.staleName = fn
-}
-
-// Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
-func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) {
-	r.respan = fn
-}
-
 // Seed declares data that every manager has from its first start. seed runs at each start and creates the missing data.
 func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, seed) }
 

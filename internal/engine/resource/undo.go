@@ -290,6 +290,16 @@ func (c *Change) updateSpace(ids []int64, found, after map[int64]*store.Resource
 // Respan is a resource before and after a change of its span or parent; nil if it did not, or does not, exist.
 type Respan struct{ Before, After *store.Resource }
 
+// StaleName declares the function that an undo asks whether the absolute name of a row fits its parent (API.StaleName).
+func (r *Registry) StaleName(fn func(tx *store.Tx, row *store.Resource) (parent *store.Resource, err error)) {
+	r.staleName = fn
+}
+
+// Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
+func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) {
+	r.respan = fn
+}
+
 // checkRestored checks the restored resources: their references must exist, and they must pass their own validation.
 func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*store.Resource) error {
 	seen, known := map[int64]bool{}, map[int64]bool{0: true, RootID: true}
