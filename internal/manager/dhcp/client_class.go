@@ -82,7 +82,8 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	case *x.MatchOffset < bytes.first || *x.MatchOffset > bytes.last:
 		return criteria("matchOffset", "must be %d to %d for %s, not %d", bytes.first, bytes.last, x.Option, *x.MatchOffset)
 	case *x.MatchLength < 1 || *x.MatchLength > bytes.end-*x.MatchOffset:
-		return criteria("matchLength", "must be 1 to %d from byte %d of %s, not %d", bytes.end-*x.MatchOffset, *x.MatchOffset, x.Option, *x.MatchLength)
+		return criteria("matchLength", "must be 1 to %d from byte %d of %s, not %d", bytes.end-*x.MatchOffset, *x.MatchOffset, x.Option,
+			*x.MatchLength)
 	}
 	return x.coversSubclasses(c)
 }

@@ -85,8 +85,8 @@ func (c *connections) show(server int64) ([]byte, error) {
 	return schema.AppendString(nil, unreached), err
 }
 
-// hasPerformer reports whether a server can perform an action on a lease: the server of the lease or one of its network, if its service point
-// exists.
+// hasPerformer reports whether a server can perform an action on a lease: the server of the lease or one of its network, if its service
+// point exists.
 func (w *leaseWriter) hasPerformer(l storedLease) (exist bool, err error) {
 	points := connections{tx: w.tx}
 	servers := []int64{l.server}

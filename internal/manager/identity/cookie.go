@@ -87,8 +87,8 @@ var errCookie = unauthorized("InvalidAuthorizationToken", "the browser session h
 // currentSessionPath is the path at which a page asks for its session when it is loaded.
 const currentSessionPath = "/api/v2/sessions/current"
 
-// ForgetCookie deletes the session cookie if err is errCookie and the request asks for the current session. The response to any other request
-// can arrive after a new sign-in of the same page, and would delete the new cookie.
+// ForgetCookie deletes the session cookie if err is errCookie and the request asks for the current session. The response to any other
+// request can arrive after a new sign-in of the same page, and would delete the new cookie.
 func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errCookie) && r.URL.Path == currentSessionPath {
 		SetCookie(w, r, "")
