@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMandatoryComments checks that a preview needs no comment where comments are mandatory, that the window for it opens when the change is
-// applied, and that the change has the comment.
+// TestMandatoryComments checks that a preview needs no comment where comments are mandatory, that the window for it opens when the change
+// is applied, and that the change has the comment.
 func TestMandatoryComments(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")
