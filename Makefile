@@ -11,8 +11,7 @@ build: ## bin/portolan
 # The linters are requirements of a module of their own, which the program does not share.
 GOTOOL = go tool -modfile=tools/go.mod
 
-# The packages with the longest tests begin first. Most of them wait, so more packages than processors are tested at a time. Vet is a part of
-# lint. Test programs are linked without debug data, which saves a fifth of the link time.
+# The packages with the longest tests begin first. Their tests run in parallel and occupy two processors. Vet is a part of lint. Test programs are linked without debug data, which saves a fifth of the link time.
 APPLICATIONS = ./internal/servicepoint/application
 SLOWEST = $(APPLICATIONS)/dhcp $(APPLICATIONS)/resolver $(APPLICATIONS)/nameserver ./internal/engine/store ./internal/servicepoint
 LONGEST = ./internal/manager/server ./test ./console $(SLOWEST)
@@ -28,7 +27,7 @@ quick: ## for every edit: vet, tests beside the code and the published contract;
 	go test -short $(TESTFLAGS) -timeout 5m ./internal/manager/server -run $(CONTRACT)
 
 test: ## all tests; those with one client on SQLite alone
-	@go build -o bin/slowest ./test/slowest && go test -p 3 $(TESTFLAGS) -timeout 30m -json $(LONGEST) ./... | bin/slowest
+	@go build -o bin/slowest ./test/slowest && go test -p 2 $(TESTFLAGS) -timeout 40m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
 test-all: ## what CI runs: all tests on both databases, and the rest
