@@ -11,7 +11,8 @@ build: ## bin/portolan
 # The linters are requirements of a module of their own, which the program does not share.
 GOTOOL = go tool -modfile=tools/go.mod
 
-# The packages with the longest tests begin first. Their tests run in parallel and occupy two processors. Vet is a part of lint. Test programs are linked without debug data, which saves a fifth of the link time.
+# The packages with the longest tests begin first. Their tests run in parallel and occupy two processors. Vet is a part of lint. Test programs are
+# linked without debug data, which saves a fifth of the link time.
 APPLICATIONS = ./internal/servicepoint/application
 SLOWEST = $(APPLICATIONS)/dhcp $(APPLICATIONS)/resolver $(APPLICATIONS)/nameserver ./internal/engine/store ./internal/servicepoint
 LONGEST = ./internal/manager/server ./test ./console $(SLOWEST)

@@ -1,8 +1,9 @@
 package console_test
 
 import (
-	"net/url"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestMandatoryComments checks that a preview needs no comment where comments are mandatory, that the window for it opens when the change
@@ -34,42 +35,23 @@ func TestMandatoryComments(t *testing.T) {
 		t.Errorf("the network is called %v", got)
 	}
 	s.id("transactions", "comment:'ticket-4711'")
-}
 
-// TestFiltersOfNames checks that the filters of zones and of records accept a part of a name and a filter, and that a malformed filter
-// shows its error.
-func TestFiltersOfNames(t *testing.T) {
-	s := start(t)
-	zone := s.id("zones", "absoluteName:'harbour.example'")
-	s.api("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"filtered","addresses":[{"address":"10.0.0.77"}]}`)
-	p := s.open()
-	for _, one := range []struct{ page, text, shown string }{
-		{"/ui/names", "harbour.ex", "harbour.example"},
-		{"/ui/names", "absoluteName:'harbour.example'", "harbour.example"},
-		{"/ui/names", "absoluteName:'harbour", "Invalid"},
-		{"/ui/zones/" + zone, "filter", "filtered"},
-		{"/ui/zones/" + zone, "name:'filtered' or ttl:1", "filtered"},
-		{"/ui/zones/" + zone, "type:'HostRecord", "Invalid"},
-	} {
-		s.ok(p.Go(one.page + "?name=" + url.QueryEscape(one.text)))
-		if one.shown == "Invalid" {
-			s.ok(p.Wait(`document.querySelector("#main [role=alert]")?.innerText.length > 0`))
-			continue
-		}
-		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=row] a")].some(a => a.innerText === "` + one.shown + `")`))
-	}
-}
-
-// TestAssignInANetworkWithADefaultZone checks that the default zone of a network requires no name. Only a zone that the user chose does.
-func TestAssignInANetworkWithADefaultZone(t *testing.T) {
-	s := start(t)
-	network := s.id("networks", "range:'10.0.0.0/24'")
-	s.api("POST", "/api/v2/networks/"+network+"/defaultZones", `{"id":`+s.id("zones", "absoluteName:'harbour.example'")+`}`)
-	p := s.open()
-	s.ok(p.Go("/ui/networks/" + network))
+	// The end of the session ends the wait: the next user is not asked for the comment of this change.
 	s.ok(p.AwaitStill())
-	s.click(p, "Assign address")
-	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText === "Apply now" && !b.disabled)`))
+	s.click(p, "Change")
+	s.fill(p, "Name", "of a session that ends")
+	s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "of a session that ends"`))
 	s.click(p, "Apply now")
-	s.ok(p.Text("Created IPv4 address 10.0.0."))
+	s.ok(p.Text("Every change requires a comment."))
+	s.shoot(p, "comment")
+	other := s.tab()
+	s.ok(other.Go("/"))
+	s.ok(other.Click("document.querySelector('.account')"))
+	s.ok(other.Click("[...document.querySelectorAll('dialog button')].find(b => b.innerText.includes('Sign out of all tabs'))"))
+	s.ok(p.Wait("document.querySelector('.signin') && !document.querySelector('dialog')"))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
+	s.press(p, "admin", kb.Tab, "harbour master", kb.Enter)
+	s.ok(p.Text("with the comment"))
+	s.ok(p.AwaitStill())
+	s.ok(p.Wait("!document.querySelector('dialog')"))
 }

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -333,4 +334,42 @@ func TestChangedFieldsTogether(t *testing.T) {
 	if got := s.eval(p, `performance.getEntriesByType("resource").filter(e => /embed\(operations\)/.test(decodeURIComponent(e.name))).length`); got != "1" && got != "2" {
 		t.Errorf("%s requests for the changes of all rows", got)
 	}
+}
+
+// TestFiltersOfNames checks that the filters of zones and of records accept a part of a name and a filter, and that a malformed filter
+// shows its error.
+func TestFiltersOfNames(t *testing.T) {
+	s := start(t)
+	zone := s.id("zones", "absoluteName:'harbour.example'")
+	s.api("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"filtered","addresses":[{"address":"10.0.0.77"}]}`)
+	p := s.open()
+	for _, one := range []struct{ page, text, shown string }{
+		{"/ui/names", "harbour.ex", "harbour.example"},
+		{"/ui/names", "absoluteName:'harbour.example'", "harbour.example"},
+		{"/ui/names", "absoluteName:'harbour", "Invalid"},
+		{"/ui/zones/" + zone, "filter", "filtered"},
+		{"/ui/zones/" + zone, "name:'filtered' or ttl:1", "filtered"},
+		{"/ui/zones/" + zone, "type:'HostRecord", "Invalid"},
+	} {
+		s.ok(p.Go(one.page + "?name=" + url.QueryEscape(one.text)))
+		if one.shown == "Invalid" {
+			s.ok(p.Wait(`document.querySelector("#main [role=alert]")?.innerText.length > 0`))
+			continue
+		}
+		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=row] a")].some(a => a.innerText === "` + one.shown + `")`))
+	}
+}
+
+// TestAssignInANetworkWithADefaultZone checks that the default zone of a network requires no name. Only a zone that the user chose does.
+func TestAssignInANetworkWithADefaultZone(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.api("POST", "/api/v2/networks/"+network+"/defaultZones", `{"id":`+s.id("zones", "absoluteName:'harbour.example'")+`}`)
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.AwaitStill())
+	s.click(p, "Assign address")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText === "Apply now" && !b.disabled)`))
+	s.click(p, "Apply now")
+	s.ok(p.Text("Created IPv4 address 10.0.0."))
 }

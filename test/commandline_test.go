@@ -268,7 +268,7 @@ userDefinedFields: null
 
 	for text, says := range map[string]string{
 		"resources: 5":                        "must be a list",
-		"resorces: []\ntype: x\nresources: 1": "not a resource type",
+		"resorces: []\ntype: x\nresources: 1": "must be a resource type",
 		"into: a\nresources: []\nwhat: 1":     "what is not a member",
 		"- 5":                                 "is not a resource",
 		"just a text":                         "is neither a resource",

@@ -65,16 +65,18 @@ export interface Call {
 export const calls = signal<Call[]>([])
 const maxCalls = 30
 
-/** The number of sign-ins of this page. A request belongs to the sign-in before it was sent. */
+/** The number of sign-ins of this page. */
 let signIns = 0
-export const signIn = () => signIns
-export const signedIn = () => void signIns++
+export const currentSignIn = () => signIns
+export const countSignIn = () => void signIns++
+
+/** Ends the session of the page. */
+let ended: () => void = () => {}
 
 /**
- * Ends the session of the page when the manager answers 401 to a request of a sign-in. The answer to a request of an earlier sign-in is
- * ignored: a change of the password ends the session, and the page signs in again.
+ * Handles the answer 401 to a request that was sent at a number of sign-ins. It ends the session of the page, unless the page has signed in
+ * since: a change of the own password ends the session, and the page signs in again.
  */
-let ended: () => void = () => {}
 export function signedOut(of: number) {
   if (of === signIns) ended()
 }
@@ -160,7 +162,7 @@ async function send<T>(method: string, path: string, body: unknown, o: Options):
       ...calls.value,
     ].slice(0, maxCalls)
   let r: Response
-  const of = signIn()
+  const of = currentSignIn()
   try {
     r = await fetch(url(path), {
       method,

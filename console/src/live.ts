@@ -1,7 +1,7 @@
 // The change feed: one stream for all tabs of a browser (docs/changes.md). The tab that holds the lock reads the stream and forwards
 // the changes to the other tabs.
 import { signal } from "@preact/signals"
-import { base, signedOut, signIn } from "./api"
+import { base, currentSignIn, signedOut } from "./api"
 
 /** live: connected; stale: the connection is lost and pages may be out of date; off: this user may not follow the changes. */
 export const state = signal<"live" | "stale" | "off" | "starting">("starting")
@@ -93,7 +93,7 @@ function follow(ended: AbortSignal): Promise<void> {
     /** Finds out why the feed was refused. An EventSource does not report it. */
     const ask = async () => {
       const abort = new AbortController(),
-        of = signIn()
+        of = currentSignIn()
       try {
         const r = await fetch(base + "changes", { signal: AbortSignal.any([abort.signal, ended]) })
         abort.abort()
@@ -107,7 +107,7 @@ function follow(ended: AbortSignal): Promise<void> {
     const open = () => {
       if (ended.aborted) return
       const s = (source = new EventSource(base + "changes")),
-        of = signIn()
+        of = currentSignIn()
       let opened = false
       s.addEventListener("open", () => {
         opened = true

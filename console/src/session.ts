@@ -1,8 +1,9 @@
 // The session of the signed-in user. The token is in a cookie that scripts cannot read.
 import { batch, effect, signal } from "@preact/signals"
-import { call, calls, get, onSignedOut, query, Refusal, signedIn, type Page, type Ref, type Resource } from "./api"
+import { call, calls, get, onSignedOut, query, Refusal, countSignIn, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
 import { toast, toasts } from "./parts/basics"
+import { endComments } from "./parts/comment"
 import { onPage, problemOf } from "./data"
 import { go, guardLeaving, place, setQuery } from "./router"
 import { ownedBy } from "./staged"
@@ -109,7 +110,7 @@ export async function enter(credentials: { username: string; password: string } 
     headers: { "x-portolan-session": "cookie" },
     quiet: true,
   })
-  signedIn()
+  countSignIn()
   try {
     await entered(r.body)
   } catch (e) {
@@ -125,6 +126,7 @@ function end() {
   session.value = null
   calls.value = []
   toasts.value = []
+  endComments(null)
   stopLive()
 }
 

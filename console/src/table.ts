@@ -191,7 +191,7 @@ export function faultsOfLog(log: string): Fault[] {
     .filter((f): f is Fault => !!f && f.row >= 0)
 }
 
-/** Whether a log of an import ends before its last fault. */
+/** Reports whether a log of an import has no lines for some of the faults, because it is full. */
 export const isLogFull = (log: string) => /^the log has no room for more lines/m.test(log)
 
 export interface Fault {

@@ -9,6 +9,13 @@ const waiting = signal<((comment: string | null) => void)[]>([])
 
 onMissingComment(() => new Promise(take => (waiting.value = [...waiting.value, take])))
 
+/** Gives a comment to all changes that wait for one. With null they are not applied, as after the end of the session of their user. */
+export function endComments(comment: string | null) {
+  const all = waiting.value
+  waiting.value = []
+  for (const take of all) take(comment)
+}
+
 /** The window that asks for a comment while a change waits for one. All changes that wait get the same comment. */
 export function Comment() {
   return waiting.value.length ? <Asking /> : null
@@ -16,17 +23,12 @@ export function Comment() {
 
 function Asking() {
   const [text, setText] = useState("")
-  const end = (comment: string | null) => {
-    const all = waiting.value
-    waiting.value = []
-    for (const take of all) take(comment)
-  }
   return (
-    <Dialog title="Comment on the change" close={() => end(null)}>
+    <Dialog title="Comment on the change" close={() => endComments(null)}>
       <form
         onSubmit={e => {
           e.preventDefault()
-          end(text.trim())
+          endComments(text.trim())
         }}
       >
         <Field label="Comment" hint="Every change requires a comment. The history shows it.">
@@ -36,7 +38,7 @@ function Asking() {
           <button type="submit" class="primary" disabled={!text.trim()}>
             Apply with this comment
           </button>
-          <Button onClick={() => end(null)}>Back</Button>
+          <Button onClick={() => endComments(null)}>Back</Button>
         </div>
       </form>
     </Dialog>

@@ -197,7 +197,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 		}
 		t := a.TypeNamed(name)
 		if err == nil && t == nil {
-			err = problem.Field("InvalidResourceType", "type", "%q is not a resource type", name)
+			err = problem.Field("InvalidResourceType", "type", "must be a resource type, not %q", name)
 		}
 		if err == nil && a.CollectionOf(t).Beforehand != nil {
 			if len(prepared) == maxPrepared {

@@ -151,7 +151,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	case after == fromStart:
 	default:
 		if f.after, err = store.ParsePosition(after); err != nil || after == "" {
-			return f, problem.Query("after", "%q is not a position in the change feed; give the id of an event, or %s", after, fromStart)
+			return f, problem.Query("after", "must be the id of an event of the change feed or %s, not %q", fromStart, after)
 		}
 	}
 	if err == nil { // before anything is sent, so that the request can still be refused

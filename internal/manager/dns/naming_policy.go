@@ -54,7 +54,7 @@ type NamingPolicy struct {
 func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 	for _, name := range x.AppliedTypes {
 		if _, ok := c.API.Type(name); !ok {
-			return problem.Invalid("appliedTypes", "%q is not a resource type", name)
+			return problem.Invalid("appliedTypes", "must be resource types, not %q", name)
 		}
 	}
 	if x.PolicyValues.IsSet {

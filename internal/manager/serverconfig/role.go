@@ -115,7 +115,7 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: must be one of %v, not %q", i, kinds,
 				one.Kind)
 		case one.Protocol != "" && (!protocols || one.Protocol != "IPV4" && one.Protocol != "IPV6"):
-			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: %q is not a protocol of this role", i, one.Protocol)
+			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: must have a protocol of this role, not %q", i, one.Protocol)
 		case slices.ContainsFunc(all, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }):
 			return nil, problem.Field("DuplicateFieldValue", "interfaces", "interface %d is listed twice with the role %s", one.ID, one.Kind)
 		}

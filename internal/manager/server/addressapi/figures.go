@@ -92,7 +92,7 @@ func parseFigures(r *http.Request, now time.Time) (q figureQuery, err error) {
 	if text := values.Get("metric"); text != "" {
 		for name := range strings.SplitSeq(text, ",") {
 			if !slices.ContainsFunc(declared, func(m figures.Metric) bool { return m.Name == name }) {
-				return q, problem.Query("metric", "%q is not a metric of %s", name, q.collection)
+				return q, problem.Query("metric", "must be metrics of %s, not %q", q.collection, name)
 			}
 			q.Metrics = append(q.Metrics, name)
 		}
