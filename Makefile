@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint words vuln fuzz rename rename-test generate release release-test cross docs-test ansible-test terraform-test
+.PHONY: run build quick test test-all test-postgres test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint words vuln fuzz rename rename-test generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -31,8 +31,11 @@ test: ## all tests; those with one client on SQLite alone
 	@go build -o bin/slowest ./test/slowest && go test -p 2 $(TESTFLAGS) -timeout 40m -json $(LONGEST) ./... | bin/slowest
 	go test -C packaging/release -timeout 5m ./...
 
+test-postgres: ## the tests with one client on PostgreSQL, too
+	PORTOLAN_TEST_ALL=postgres go test $(TESTFLAGS) -timeout 40m ./internal/manager/... -run TestOnPostgreSQL
+
 test-all: ## what CI runs: all tests on both databases, and the rest
-	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test race lint terraform-test release-test conform cross test-long
+	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test test-postgres race lint terraform-test release-test conform cross test-long
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
 	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL'

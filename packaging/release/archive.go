@@ -88,7 +88,7 @@ func (r *release) tar(w io.Writer, dir string, all []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range all {
 		if strings.HasSuffix(e.to, "/") { // a directory
-			if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to) + "/", Typeflag: tar.TypeDir, Mode: e.mode, ModTime: r.at,
+			if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to) + "/", Typeflag: tar.TypeDir, Mode: e.mode, ModTime: r.modified,
 				Format: tar.FormatPAX}); err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (r *release) tar(w io.Writer, dir string, all []entry) error {
 		if err != nil {
 			return err
 		}
-		if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to), Mode: e.mode, Size: int64(len(body)), ModTime: r.at,
+		if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to), Mode: e.mode, Size: int64(len(body)), ModTime: r.modified,
 			Format: tar.FormatPAX}); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (r *release) zip(w io.Writer, dir string, all []entry) error {
 		if err != nil {
 			return err
 		}
-		h := &zip.FileHeader{Name: path.Join(dir, e.to), Method: zip.Deflate, Modified: r.at}
+		h := &zip.FileHeader{Name: path.Join(dir, e.to), Method: zip.Deflate, Modified: r.modified}
 		h.SetMode(os.FileMode(e.mode)) //nolint:gosec // permissions
 		f, err := z.CreateHeader(h)
 		if err != nil {

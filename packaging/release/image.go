@@ -69,7 +69,7 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 		uid  int
 	}{{"data/", 0o700, 65532}, {"etc/", 0o755, 0}, {"tmp/", 0o1777, 0}} {
 		if err := t.WriteHeader(&tar.Header{Name: d.name, Typeflag: tar.TypeDir, Mode: d.mode, Uid: d.uid, Gid: d.uid,
-			ModTime: r.at}); err != nil {
+			ModTime: r.modified}); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.WriteHeader(&tar.Header{Name: e.to, Mode: e.mode, Size: int64(len(body)), ModTime: r.at}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: e.to, Mode: e.mode, Size: int64(len(body)), ModTime: r.modified}); err != nil {
 			return nil, err
 		}
 		if _, err := t.Write(body); err != nil {
@@ -101,7 +101,7 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err = mutate.ConfigFile(img, &v1.ConfigFile{OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.at},
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.modified},
 		RootFS: must(img.ConfigFile()).RootFS,
 		Config: v1.Config{User: nobody, WorkingDir: "/data", Entrypoint: []string{"/portolan"}, Cmd: []string{"serve"},
 			Env:          []string{"PORTOLAN_DATA=/data", "PORTOLAN_LISTEN=:8080", "PORTOLAN_CHECKIN_LISTEN=:8443", "HOME=/data"},
@@ -130,13 +130,13 @@ func (r *release) pack(w io.Writer, dir string) error {
 		}
 		name := must(filepath.Rel(dir, path))
 		if d.IsDir() {
-			return t.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: r.at})
+			return t.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: r.modified})
 		}
 		body, err := os.ReadFile(path) //nolint:gosec // a file written by this program
 		if err != nil {
 			return err
 		}
-		if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(body)), ModTime: r.at}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(body)), ModTime: r.modified}); err != nil {
 			return err
 		}
 		_, err = t.Write(body)

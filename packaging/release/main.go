@@ -27,8 +27,8 @@ import (
 type release struct {
 	version string
 	out     string
-	// at is the modification time of all files: the time of the commit, or SOURCE_DATE_EPOCH.
-	at time.Time
+	// modified is the modification time of all files: the time of the commit, or SOURCE_DATE_EPOCH.
+	modified time.Time
 	// pages is the directory of the man pages and completion scripts.
 	pages string
 	// files are the names of the files written.
@@ -67,7 +67,7 @@ func run(version, out, names, key string) error {
 	if r.version, err = versionOf(version); err != nil {
 		return err
 	}
-	if r.at, err = timeOf(); err != nil {
+	if r.modified, err = timeOf(); err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
@@ -239,7 +239,7 @@ func (r *release) sums(key string) error {
 	if err != nil {
 		return fmt.Errorf("the key: %w", err)
 	}
-	trusted := fmt.Sprintf("portolan %s, %s", r.version, r.at.Format(time.RFC3339))
+	trusted := fmt.Sprintf("portolan %s, %s", r.version, r.modified.Format(time.RFC3339))
 	signature := minisign.SignWithComments(private, []byte(text.String()), trusted, "checksums of portolan "+r.version)
 	return os.WriteFile(path+".minisig", signature, 0o644) //nolint:gosec // readable by all users
 }

@@ -30,9 +30,9 @@ func (r *release) packages(p platform) error {
 		return err
 	}
 	contents := files.Contents{{Source: r.binary(p), Destination: "/usr/bin/portolan", FileInfo: &files.ContentFileInfo{Mode: 0o755,
-		MTime: r.at}}}
+		MTime: r.modified}}}
 	for _, e := range all {
-		c := &files.Content{Source: e.from, FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: r.at}}
+		c := &files.Content{Source: e.from, FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: r.modified}}
 		switch dir := path.Dir(e.to); dir {
 		case "completions":
 			if c.Destination = completions[path.Base(e.to)]; c.Destination == "" {
@@ -51,7 +51,7 @@ func (r *release) packages(p platform) error {
 		contents = append(contents, c)
 	}
 	info := &nfpm.Info{Name: "portolan", Arch: p.arch, Platform: "linux", Version: r.version, VersionSchema: "semver", Section: "net",
-		Priority: "optional", Maintainer: "The Portolan authors", License: "Apache-2.0", MTime: r.at,
+		Priority: "optional", Maintainer: "The Portolan authors", License: "Apache-2.0", MTime: r.modified,
 		Description: "address, name and fleet manager\nManages the addresses, names and service points of a network, " +
 			"and serves DNS, DHCP and TFTP.",
 		Overridables: nfpm.Overridables{Contents: contents, Depends: nil, Recommends: []string{"ca-certificates"},

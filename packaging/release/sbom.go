@@ -71,7 +71,7 @@ func (r *release) describe(p platform) error {
 	const none = "NOASSERTION"
 	d := spdxDocument{Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
 		Namespace: "https://spdx.org/spdxdocs/" + name + "-" + hex.EncodeToString(sum[:8]),
-		Creation:  spdxCreation{Created: r.at.Format(time.RFC3339), Creators: []string{"Tool: portolan-release-" + r.version}}}
+		Creation:  spdxCreation{Created: r.modified.Format(time.RFC3339), Creators: []string{"Tool: portolan-release-" + r.version}}}
 	d.Packages = append(d.Packages, spdxPackage{ID: "SPDXRef-portolan", Name: "portolan", Version: r.version, Location: none,
 		Concluded: "Apache-2.0",
 		Declared:  "Apache-2.0", Copyright: none, PackageReason: "APPLICATION",

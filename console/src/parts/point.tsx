@@ -363,8 +363,8 @@ export function AgentCommand({ made }: { made: Key }) {
         Copy
       </Button>
       <p class="muted small">
-        The agent pings its gateway and 9.9.9.9, resolves example.com, and serves diagnostics on port 8083 of all its
-        addresses. To turn this off, add{" "}
+        The agent pings its gateway and 9.9.9.9, requests a page of example.com, and serves diagnostics on port 8083 of
+        all its addresses. To turn the probes off and to limit diagnostics to the machine itself, add{" "}
         <code>--gateway off --ping-target off --http-target off --diagnostics-listen 127.0.0.1:8083</code>.
       </p>
     </div>

@@ -284,12 +284,12 @@ export function Bulk() {
           )}
         </Field>
         <Field
-          label="Rows are"
+          label="Row type"
           wrong={guess?.problem?.message}
           hint={
             kind
-              ? "The columns are guessed by their headers; correct them below. Each row finds its network, block or zone. Only administrators can import this way."
-              : "Each row names its type, or its columns are those of the API."
+              ? "The headers select the columns; correct them below. The addresses and names select the network, block or zone of each row. Only administrators can import with a row type."
+              : "The column type contains the type of each row, and the headers are field names of the API."
           }
         >
           {(id, d) => (

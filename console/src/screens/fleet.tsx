@@ -95,7 +95,7 @@ export function Fleet() {
             <Empty title="No service points match." />
           ) : data.length === 0 ? (
             <Empty title="No service points yet.">
-              A service point is an edge machine that probes its network and serves DNS.{" "}
+              A service point is an edge machine that probes its network and serves DNS and DHCP.{" "}
               {session.value?.administrator && (
                 <Button icon="plus" onClick={() => setEnrolling(true)}>
                   New service point

@@ -472,7 +472,7 @@ function Join({ path, types, close, done }: { path: string; types: string[]; clo
       wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `Added ${title(ref)}.` } : null}
     >
       {() => (
-        <Field label="Resource" hint="Select an existing resource. It also stays where it is.">
+        <Field label="Resource" hint="Select an existing resource. Its other links remain.">
           {(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={setRef} />}
         </Field>
       )}
@@ -586,7 +586,7 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
       <>
         <Options r={r} path={path} may={may} />
         <details>
-          <summary>Options of this object, also of DNS</summary>
+          <summary>All deployment options of this object</summary>
           {table}
         </details>
       </>

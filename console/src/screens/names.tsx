@@ -666,9 +666,9 @@ function AsText({ z }: { z: Resource }) {
         </p>
       )}
       <p class="muted small">
-        NAME TTL TYPE DATA. Names are relative to {z.absoluteName}; @ is the zone itself. The TTL is optional; - is the
-        TTL of the zone. In data, a name without a trailing dot is relative to the zone. SOA and NS records follow from
-        options and roles.
+        Each line has the form NAME TTL TYPE DATA. Names without a trailing dot are relative to {z.absoluteName}, also in
+        the data; @ is the zone itself. The TTL is optional; - stands for the TTL of the zone. Options and deployment
+        roles define the SOA and NS records.
       </p>
       <label class="hidden" for="zone-text">
         Records as text

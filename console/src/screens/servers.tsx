@@ -96,7 +96,7 @@ export function Servers() {
             open={s => go("/ui/servers/" + s.id)}
             empty={
               <Empty title="No servers yet.">
-                A server is a service point of the fleet, or a BIND that an agent manages.{" "}
+                A server is a service point of the fleet, or a BIND server that an agent manages.{" "}
                 {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
               </Empty>
             }

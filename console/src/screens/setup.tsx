@@ -511,7 +511,7 @@ function ServerAndRole({
             </Field>
           </>
         )}
-        <Field label="Role" hint="Primary: the server has the zone from the manager. Secondary: from the primary.">
+        <Field label="Role" hint="A primary gets the zone from the manager. A secondary transfers it from its primary.">
           {(id, d) => (
             <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}>
               <option value="PRIMARY">primary</option>

@@ -192,7 +192,7 @@ export function Signing({ of, may }: { of: string; may: May }) {
                           setAsked({
                             key: k,
                             body: { state: "REGENERATE" },
-                            says: "Created a successor key. It starts signing when all caches can know it.",
+                            says: "Created a successor key. It starts signing when caches have had the time to fetch it.",
                           })
                         }
                       >

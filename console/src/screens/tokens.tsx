@@ -208,7 +208,7 @@ function NewToken({ close }: { close: () => void }) {
             hint={
               scopes && role === "analyst"
                 ? "An analyst can only read. Choose administrator to allow changes."
-                : "An analyst can only read. An administrator has the rights of its user."
+                : "An analyst can only read. An administrator token has all rights of its user."
             }
           >
             {(id, d) => (
@@ -221,7 +221,7 @@ function NewToken({ close }: { close: () => void }) {
           <Field
             label="Scopes"
             wrong={faultOf(problem, "scopes")}
-            hint="Empty: all. Otherwise the collections that the token may change, such as resourceRecords, or address or fleet for a whole API."
+            hint="The token can change these collections, such as resourceRecords; address or fleet stands for a whole API. Empty: all collections."
           >
             {(id, d) => (
               <input

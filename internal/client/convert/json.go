@@ -29,9 +29,9 @@ func readJSON(text []byte, into any) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d: invalid JSON: %w", line(syntax.Offset), syntax)
 	case errors.As(err, &kind) && kind.Field == "":
-		return wrongKind(fmt.Sprintf("line %d: it must be %s, but is a JSON %s", line(kind.Offset), kindOf(kind.Type), kind.Value))
+		return wrongKind(fmt.Sprintf("line %d: must be %s, not a JSON %s", line(kind.Offset), kindOf(kind.Type), kind.Value))
 	case errors.As(err, &kind):
-		return wrongKind(fmt.Sprintf("line %d: %s must be %s, but is a JSON %s", line(kind.Offset), kind.Field,
+		return wrongKind(fmt.Sprintf("line %d: %s must be %s, not a JSON %s", line(kind.Offset), kind.Field,
 			kindOf(kind.Type), kind.Value))
 	}
 	return err
@@ -45,7 +45,7 @@ func readPart(raw []byte, into any) (wrong, err error) {
 		return nil, err
 	}
 	field := strings.TrimPrefix(kind.Field, "keaLevel.")
-	return fmt.Errorf("%s must be %s, but is a JSON %s", cmp.Or(field, "it"), kindOf(kind.Type), kind.Value), nil
+	return fmt.Errorf("%s must be %s, not a JSON %s", cmp.Or(field, "it"), kindOf(kind.Type), kind.Value), nil
 }
 
 // isPartial reports whether a type decodes itself and reports its own wrong values.
@@ -175,7 +175,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 			}
 			if !isPartial(t) {
 				other = func(kind string) {
-					k.wrong(key, line, fmt.Sprintf("must be %s, but is a JSON %s", kindOf(of), kind))
+					k.wrong(key, line, fmt.Sprintf("must be %s, not a JSON %s", kindOf(of), kind))
 				}
 			}
 		}

@@ -98,20 +98,20 @@ func TestSkippedRows(t *testing.T) {
 				"\"reservations\": [{\"ip-address\": 7}, {\"hw-address\": 8, \"ip-address\": \"10.1.0.7\"},\n"+
 				"{\"hw-address\": \"00:00:5e:00:53:01\", \"ip-address\": \"10.1.0.8\", \"hostname\": \"a.example\", \"client-classes\": [\"x\"]}]},\n"+
 				"{\"id\": 2, \"subnet\": \"10.2.0.0/24\", \"option-data\": {}}]}}"), nil)
-		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool must be a string, but is a JSON number: correct",
+		}, []string{"!subnet 10.1.0.0/24 (id 1), pool number 1: pool must be a string, not a JSON number: correct",
 			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
-			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address must be a string, but is a JSON number: correct",
-			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address must be a string, but is a JSON number: correct",
-			"!subnet 10.2.0.0/24 (id 2): option-data must be an array, but is a JSON object, so only its reservations"},
+			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address must be a string, not a JSON number: correct",
+			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address must be a string, not a JSON number: correct",
+			"!subnet 10.2.0.0/24 (id 2): option-data must be an array, not a JSON object, so only its reservations"},
 			[]string{"classes of reservations (x): the clients of a class are selected by its condition, in reservation number 3",
 				"the domain of names of addresses: an address has the first label alone, in reservation number 3"}},
 		"Kea, wrong kinds": {func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n"+
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"), nil)
-		}, []string{"!subnet number 1: it must be an object, but is a JSON string",
-			"!subnet number 2: subnet must be a string, but is a JSON number",
-			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it must be an array, but is a JSON object: correct it",
-			"!line 4 (reservations): it must be an array, but is a JSON string", "!line 5 (code): it must be a number, but is a JSON string"},
+		}, []string{"!subnet number 1: must be an object, not a JSON string",
+			"!subnet number 2: subnet must be a string, not a JSON number",
+			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): must be an array, not a JSON object: correct it",
+			"!line 4 (reservations): must be an array, not a JSON string", "!line 5 (code): must be a number, not a JSON string"},
 			[]string{"the option 0: the server sets the option 0 itself, in Dhcp4"}},
 		"NetBox, further members": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},

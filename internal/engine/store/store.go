@@ -49,8 +49,8 @@ type Options struct {
 	Now func() time.Time
 	// Skew is added to the clock of the machine, in tests.
 	Skew time.Duration
-	// Hurry divides the pauses of background workers (ShortenPause) and the work of hashing a password; 0 means 1. Tests set it.
-	Hurry int
+	// Speedup divides the pauses of background workers (ShortenPause) and the work of hashing a password; 0 means 1. Tests set it.
+	Speedup int
 }
 
 // Store is an open database. It is safe for concurrent use.
@@ -60,8 +60,8 @@ type Store struct {
 	now    func() time.Time
 	// hasOwnClock is true if Options.Now was set, so that the clock is not that of the machine.
 	hasOwnClock bool
-	// hurry is Options.Hurry, at least 1.
-	hurry int
+	// speedup is Options.Speedup, at least 1.
+	speedup int
 	// schema is the version of the database's schema.
 	schema int
 	// condition is the current condition of the database. It is nil if the database is ready.
@@ -187,7 +187,7 @@ func (s *Store) openEngine(o Options) (err error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
-	s.hasOwnClock, s.hurry = o.Now != nil, max(1, o.Hurry)
+	s.hasOwnClock, s.speedup = o.Now != nil, max(1, o.Speedup)
 	if s.now = o.Now; s.now == nil {
 		s.now = func() time.Time { return time.Now().Add(o.Skew) }
 	}

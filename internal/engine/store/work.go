@@ -12,16 +12,16 @@ import (
 // releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
-// minPause is the shortest pause that Options.Hurry makes. Workers that look more often than that would occupy the processors of tests.
+// minPause is the shortest pause that Options.Speedup leaves. Workers that look more often than that would occupy the processors of tests.
 const minPause = 200 * time.Millisecond
 
-// ShortenPause returns the pause d of a worker, shortened by Options.Hurry.
+// ShortenPause returns the pause d of a worker, shortened by Options.Speedup.
 func (s *Store) ShortenPause(d time.Duration) time.Duration {
-	return max(d/time.Duration(s.hurry), min(d, minPause))
+	return max(d/time.Duration(s.speedup), min(d, minPause))
 }
 
-// Hurry returns Options.Hurry, at least 1.
-func (s *Store) Hurry() int { return s.hurry }
+// Speedup returns Options.Speedup, at least 1.
+func (s *Store) Speedup() int { return s.speedup }
 
 // Work calls runOnce at the paced interval until ctx ends, and then releases the leases. It logs an error if it differs from the previous
 // one. name is the name of the work in the log.

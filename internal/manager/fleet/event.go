@@ -93,13 +93,13 @@ func (s *Service) logMoves(all *moves) {
 	for _, log := range all.logged {
 		log()
 	}
-	type way struct{ field, before, after, reason string }
-	number := map[way]int{}
+	type move struct{ field, before, after, reason string }
+	number := map[move]int{}
 	for _, e := range all.events {
-		number[way{e.Field, e.Before, e.After, e.Reason}]++
+		number[move{e.Field, e.Before, e.After, e.Reason}]++
 	}
 	for _, e := range all.events {
-		of := way{e.Field, e.Before, e.After, e.Reason}
+		of := move{e.Field, e.Before, e.After, e.Reason}
 		switch n := number[of]; {
 		case n == 0: // logged already
 		case n > maxLoggedMoves:

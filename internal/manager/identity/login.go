@@ -138,6 +138,6 @@ func (s *Service) verify(ctx context.Context, hash, password, remote string) (ri
 
 // Hash hashes a new password.
 func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = s.knownHashing.run(ctx, "", func() { hash = HashPassword(password, s.store.Hurry()) })
+	err = s.knownHashing.run(ctx, "", func() { hash = HashPassword(password, s.store.Speedup()) })
 	return hash, err
 }

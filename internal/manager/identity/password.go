@@ -30,10 +30,10 @@ const (
 	MaxPassword = 256
 )
 
-// HashPassword returns the salted hash of a password in the PHC string format. hurry divides the memory that hashing uses
-// (store.Options.Hurry); it is 1 except in tests.
-func HashPassword(password string, hurry int) string {
-	salt, memory := secrets.RandomBytes(16), uint32(argonMemory/hurry) //nolint:gosec // it is positive
+// HashPassword returns the salted hash of a password in the PHC string format. speedup divides the memory that hashing uses
+// (store.Options.Speedup); it is 1 except in tests.
+func HashPassword(password string, speedup int) string {
+	salt, memory := secrets.RandomBytes(16), uint32(argonMemory/speedup) //nolint:gosec // it is positive
 	key := argon2.IDKey([]byte(password), salt, argonTime, memory, argonThreads, argonKey)
 	enc := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", memory, argonTime, argonThreads,

@@ -185,7 +185,7 @@ func (x *User) applyPassword(c *resource.Change) error {
 	x.Password = ""
 	x.hash, _ = c.Prepared.(string)
 	if x.hash == "" { // the change is not a request, or hashPassword was skipped
-		x.hash = HashPassword(password, c.API.Store.Hurry())
+		x.hash = HashPassword(password, c.API.Store.Speedup())
 	}
 	if x.ID != c.Caller.User || x.ID == 0 || c.SetFields["passwordResetRequired"] {
 		return nil

@@ -186,7 +186,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 // rangeUsage counts the addresses of each DHCP range by state, and its excluded addresses that are not in use.
 func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]Usage, error) {
 	type part struct {
-		of       int
+		row      int
 		excludes space.Range
 	}
 	var parts []part // counted after the ranges themselves
@@ -219,7 +219,7 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 		for _, n := range counts[len(rows)+i] {
 			free -= n
 		}
-		usages[p.of][excluded] += free
+		usages[p.row][excluded] += free
 	}
 	leases, err := leasesOfRanges(tx, rows)
 	addLeases(rows, leases, usages)

@@ -82,18 +82,14 @@ func startAlone(t *testing.T) *manager {
 	if apitest.UnderRace {
 		t.Skip("one client, and one request after another")
 	}
-	if os.Getenv(apitest.OnPostgres) != "" && os.Getenv(apitest.AllTests) == "" {
-		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
-	}
+	apitest.SkipOnPostgreSQL(t)
 	return startManager(t)
 }
 
-// startOnce is startManager for a test that depends little on the database. It runs on PostgreSQL with AllTests alone, as in CI.
+// startOnce is startManager for a test that depends little on the database. apitest.SkipOnPostgreSQL says when it runs on PostgreSQL.
 func startOnce(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
-	if os.Getenv(apitest.OnPostgres) != "" && os.Getenv(apitest.AllTests) == "" {
-		t.Skip("tested with SQLite; make test-all and CI also test PostgreSQL")
-	}
+	apitest.SkipOnPostgreSQL(t)
 	return startManager(t, change...)
 }
 
@@ -102,8 +98,8 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	apitest.RunParallel(t)
 	o := Options{Programs: all.Programs(),
 		Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second,
-		Hurry: 10, FigureBytes: -1}
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Minute,
+		Speedup: 10, FigureBytes: -1}
 	var err error
 	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // a closed port
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // arguments. With the id, resource.API.Conceal rewords the error for users who do not see the resource.
 func TestRefusalsNameResourcesByNumber(t *testing.T) {
 	apitest.Slow(t)
+	apitest.SkipOnPostgreSQL(t)
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 		packages.NeedImports, Dir: "../../.."}, "./internal/...")
 	if err != nil || packages.PrintErrors(loaded) > 0 {

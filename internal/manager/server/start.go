@@ -129,8 +129,8 @@ type Options struct {
 	FiguresURL  *url.URL
 	FigureLines int64
 	FigureBytes int64
-	// Hurry divides the pauses of the manager's workers (store.Options.Hurry); tests set it.
-	Hurry int
+	// Speedup divides the pauses of the manager's workers (store.Options.Speedup); tests set it.
+	Speedup int
 	// RolloutEvery is the interval between steps of rollouts without an event; 0 means a second.
 	RolloutEvery time.Duration
 	// Now is the clock; nil means time.Now.
@@ -238,7 +238,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
-		Exclusive: true, Now: o.Now, Hurry: o.Hurry}); err != nil {
+		Exclusive: true, Now: o.Now, Speedup: o.Speedup}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -35,8 +35,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Environment variables that make sets. OnPostgres stores the data of this run in PostgreSQL. AllTests also runs tests with a single client
-// there. LongTests runs long variants of tests.
+// Environment variables that make sets. OnPostgres stores the data of this run in PostgreSQL. AllTests sends all requests of tests that
+// otherwise send a sample; with the value "postgres" the run on PostgreSQL contains all tests. LongTests runs long variants of tests.
 const (
 	OnPostgres = pgtest.OnPostgres
 	AllTests   = "PORTOLAN_TEST_ALL"
@@ -70,9 +70,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	if UnderRace {
 		t.Skip("one client, and one request after another")
 	}
-	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
-		t.Skip("one client, tested with SQLite; make test-all and CI also test PostgreSQL")
-	}
+	SkipOnPostgreSQL(t)
 	return NewConcurrent(t, register...)
 }
 
@@ -81,7 +79,7 @@ func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	RunParallel(t)
 	a := &API{Client: Client{T: t}}
-	options := store.Options{Hurry: 10}
+	options := store.Options{Speedup: 10}
 	var err error
 	if os.Getenv(OnPostgres) != "" {
 		options.Database = pgtest.Filled(t, key(register), func(url string) error { return fill(store.Options{Database: url}, register) })

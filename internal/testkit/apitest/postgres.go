@@ -9,6 +9,15 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
+// SkipOnPostgreSQL skips a test with one client, or one that depends little on the database, in the run on PostgreSQL, unless that run contains
+// all tests (AllTests).
+func SkipOnPostgreSQL(t testing.TB) {
+	t.Helper()
+	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) != "postgres" {
+		t.Skip("tested with SQLite; make test-postgres also tests PostgreSQL")
+	}
+}
+
 // RunOnPostgreSQL runs the tests of the package again, in another process, with their data in PostgreSQL.
 func RunOnPostgreSQL(t *testing.T) {
 	t.Helper()

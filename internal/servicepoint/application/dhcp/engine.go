@@ -199,7 +199,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 	switch d.Action {
 	case dhcpdata.ActNothing:
 	case dhcpdata.ActRenew:
-		if l := e.unstored(d.Address); l != nil { // the client asks again while the lease waits for the disk
+		if l := e.unstoredLease(d.Address); l != nil { // the client asks again while the lease waits for the disk
 			return e.wait(l, func() { e.send(r, d) }), false
 		}
 	case dhcpdata.ActWithdraw:

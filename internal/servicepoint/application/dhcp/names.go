@@ -132,7 +132,7 @@ func (r *registrar) start(leases iter.Seq[*lease]) {
 		case whose == ofPartner:
 			r.forget(l.address)
 		case n != nil && whose == ofServer:
-			r.want(l.address, n)
+			r.setNames(l.address, n)
 		}
 	}
 	r.mu.Unlock()
@@ -217,7 +217,7 @@ func (r *registrar) applyLeases(leases []*lease) {
 		case whose == ofNobody:
 			r.adopt(l)
 		case n != nil || r.records[l.address] != nil:
-			r.want(l.address, n)
+			r.setNames(l.address, n)
 			r.enqueue(l.address)
 		}
 	}
@@ -226,7 +226,7 @@ func (r *registrar) applyLeases(leases []*lease) {
 // adopt removes the names that a partner has left. The caller holds mu.
 func (r *registrar) adopt(l *lease) {
 	n := leftNames(l)
-	r.want(l.address, nil)
+	r.setNames(l.address, nil)
 	one := r.records[l.address]
 	for s, is := range []bool{n.Forward, n.Reverse != ""} {
 		if is && one.sent[s] == nil {
@@ -242,7 +242,7 @@ func (r *registrar) forget(a netip.Addr) {
 	if one == nil {
 		return
 	}
-	r.want(a, nil)
+	r.setNames(a, nil)
 	one.sent, one.added = [2]*dhcpdata.Names{}, [2]bool{}
 	if one.queued == [2]bool{} {
 		delete(r.records, a)
@@ -256,8 +256,8 @@ func (r *registrar) knows(a netip.Addr) bool {
 	return r.records[a] != nil
 }
 
-// want sets the names that an address should have. The caller holds mu.
-func (r *registrar) want(a netip.Addr, n *dhcpdata.Names) {
+// setNames sets the names that an address should have. The caller holds mu.
+func (r *registrar) setNames(a netip.Addr, n *dhcpdata.Names) {
 	one := r.records[a]
 	if one == nil {
 		one = &nameRecord{}

@@ -101,8 +101,8 @@ func (o *observer) refuse(r dhcplease.Refused) {
 	o.total++
 }
 
-// see records another server. It is reported once a day.
-func (o *observer) see(s dhcplease.OtherServer) {
+// record counts another server. It is reported once a day.
+func (o *observer) record(s dhcplease.OtherServer) {
 	key := otherKey{s.Network, s.Address, s.DUID}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +195,7 @@ func (e *engine) observe(r *request, network int64, reason string) {
 	f, now := &r.facts, e.clock.now()
 	if reason == string(dhcpdata.OtherServer) && f.Type == dhcpdata.Request {
 		if a, ok := netip.AddrFromSlice(f.Options[54]); ok && a.Is4() && !a.IsUnspecified() && !e.knowsServer(a, nil) {
-			e.observer.see(dhcplease.OtherServer{Network: network, Address: a, Message: messageName(f.Type), Last: now})
+			e.observer.record(dhcplease.OtherServer{Network: network, Address: a, Message: messageName(f.Type), Last: now})
 		}
 	}
 	if !observed(reason) {
@@ -225,7 +225,7 @@ func (e *engine) observe6(r *request6, d *dhcpdata.Decision6, reason string) {
 	m, now := r.facts.Message, e.clock.now()
 	if reason == string(dhcpdata.OtherServer) {
 		if duid, ok := m.Options.Find(dhcpmsg.OptServerID6); ok && len(duid) > 0 && !e.knowsServer(netip.Addr{}, duid) {
-			e.observer.see(dhcplease.OtherServer{Network: d.Network, DUID: octets(duid), Message: messageName6(m.Type), Last: now})
+			e.observer.record(dhcplease.OtherServer{Network: d.Network, DUID: octets(duid), Message: messageName6(m.Type), Last: now})
 		}
 	}
 	if !observed(reason) {
@@ -275,7 +275,7 @@ func (s *service) observeReply(source netip.Addr, mac []byte, packet []byte, ind
 		}
 	}
 	if !content.KnowsServer(address, nil) && !content.KnowsServer(source, nil) {
-		s.engine.observer.see(other)
+		s.engine.observer.record(other)
 	}
 }
 

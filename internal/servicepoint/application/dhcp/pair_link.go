@@ -341,12 +341,12 @@ func (e *engine) accept(l net.Listener) {
 			continue
 		}
 		receiver.Received()
-		e.tasks.Go(func() { e.greet(conn) })
+		e.tasks.Go(func() { e.acceptPartner(conn) })
 	}
 }
 
-// greet finds the pair of a connection by the key of the other side.
-func (e *engine) greet(conn net.Conn) {
+// acceptPartner finds the pair of a connection by the key of the other side.
+func (e *engine) acceptPartner(conn net.Conn) {
 	var found *pair
 	e.mu.Lock()
 	key := e.key

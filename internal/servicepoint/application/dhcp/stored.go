@@ -2,8 +2,8 @@ package dhcp
 
 import "net/netip"
 
-// unstored returns the lease of an address if it waits for the disk, otherwise nil. The caller holds mu.
-func (e *engine) unstored(a netip.Addr) *lease {
+// unstoredLease returns the lease of an address if it waits for the disk, otherwise nil. The caller holds mu.
+func (e *engine) unstoredLease(a netip.Addr) *lease {
 	return e.table.unstored[a]
 }
 

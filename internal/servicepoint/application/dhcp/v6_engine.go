@@ -59,7 +59,7 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 		case dhcpdata.ActDecline, dhcpdata.ActRelease:
 			e.end6(&p, change)
 		case dhcpdata.ActRenew:
-			if l := e.unstored(change.Address); l != nil {
+			if l := e.unstoredLease(change.Address); l != nil {
 				p.waits = append(p.waits, l)
 			}
 		case dhcpdata.ActNothing, dhcpdata.ActWithdraw:

@@ -182,7 +182,7 @@ func (s *service) joinGroups(six *protocol) {
 		}
 		for index := range l.joined {
 			if !present[index] {
-				l.leave(index)
+				l.leaveGroup(index)
 				delete(l.joined, index)
 			}
 		}
@@ -193,16 +193,16 @@ func (s *service) joinGroups(six *protocol) {
 func (l *listener6) join(i *net.Interface) error {
 	for _, group := range []netip.Addr{allAgents6, allServers6} {
 		if err := l.packets.JoinGroup(i, &net.UDPAddr{IP: group.AsSlice()}); err != nil {
-			l.leave(i.Index)
+			l.leaveGroup(i.Index)
 			return err
 		}
 	}
 	return nil
 }
 
-// leave leaves the groups of servers on an interface. The socket keeps them while the interface is down, and even after it lost IPv6, and
+// leaveGroup leaves the groups of servers on an interface. The socket keeps them while the interface is down, and even after it lost IPv6, and
 // could not join them again.
-func (l *listener6) leave(index int) {
+func (l *listener6) leaveGroup(index int) {
 	for _, group := range []netip.Addr{allAgents6, allServers6} {
 		_ = l.packets.LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()}) // the interface may have vanished
 	}

@@ -64,7 +64,7 @@ func readForBind(text json.RawMessage) (Configuration, error) {
 		return c, err
 	}
 	for i, l := range c.Listen {
-		if l.way() != plainWay {
+		if l.transport() != plainTransport {
 			return c, problem.Invalid(fmt.Sprintf("configuration.listen[%d].tls", i), "listeners for TLS are not supported with --engine bind")
 		}
 	}

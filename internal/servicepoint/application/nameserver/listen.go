@@ -27,7 +27,7 @@ import (
 type listener struct {
 	a         *nameServer
 	address   netip.AddrPort
-	transport way
+	transport transport
 	// packets are the UDP sockets, one per processor; the kernel distributes clients across them.
 	packets []*net.UDPConn
 	stream  net.Listener
@@ -60,12 +60,12 @@ const (
 )
 
 // listen opens the sockets of an address.
-func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
+func (a *nameServer) listen(at netip.AddrPort, by transport) (*listener, error) {
 	most := fairlisten.ShareLimit(a.listenerCount, maxConnections)
 	l := &listener{a: a, address: at, transport: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
-	if by != plainWay {
+	if by != plainTransport {
 		packets = 0
 	}
 	for range packets {
@@ -83,9 +83,9 @@ func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
 		return nil, err
 	}
 	switch by {
-	case tlsWay:
+	case tlsTransport:
 		l.stream = tls.NewListener(l.stream, a.tlsConfig("dot"))
-	case httpsWay:
+	case httpsTransport:
 		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.tlsConfig("h2",
 			"http/1.1"))
 		l.web = l.newWeb()
@@ -106,9 +106,9 @@ func (l *listener) check(ctx context.Context) error {
 	m.Question[0].Qclass = dns.ClassCHAOS
 	client := dns.Client{Timeout: checkTimeout}
 	switch l.transport {
-	case tlsWay:
+	case tlsTransport:
 		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
-	case httpsWay:
+	case httpsTransport:
 		return l.checkWeb(ctx, m)
 	}
 	_, _, err := client.ExchangeContext(ctx, m, l.address.String())

@@ -52,27 +52,27 @@ type Listener struct {
 	HTTPS bool `json:"https,omitempty"`
 }
 
-// way is the transport of a listener.
-type way int
+// transport is the transport of a listener.
+type transport int
 
 const (
-	plainWay way = iota
-	tlsWay
-	httpsWay
+	plainTransport transport = iota
+	tlsTransport
+	httpsTransport
 )
 
 // ports are the default ports of the transports.
-var ports = [...]int{plainWay: 53, tlsWay: 853, httpsWay: 443}
+var ports = [...]int{plainTransport: 53, tlsTransport: 853, httpsTransport: 443}
 
-// way returns the transport of the listener.
-func (l Listener) way() way {
+// transport returns the transport of the listener.
+func (l Listener) transport() transport {
 	switch {
 	case l.HTTPS:
-		return httpsWay
+		return httpsTransport
 	case l.TLS:
-		return tlsWay
+		return tlsTransport
 	}
-	return plainWay
+	return plainTransport
 }
 
 // Limits of a configuration.
@@ -159,7 +159,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	}
 	for i, l := range c.Listen {
 		if c.Listen[i].Port == 0 {
-			c.Listen[i].Port = ports[l.way()]
+			c.Listen[i].Port = ports[l.transport()]
 		}
 		address, err := netip.ParseAddr(l.Address)
 		switch {
@@ -169,7 +169,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 			return c, bad(fmt.Sprintf("listen[%d].address", i), "must be a specific address of the machine, because answers are sent from it")
 		case l.TLS && l.HTTPS:
 			return c, bad(fmt.Sprintf("listen[%d].https", i), "cannot be combined with tls: https already uses TLS")
-		case l.way() != plainWay && c.TLS == nil:
+		case l.transport() != plainTransport && c.TLS == nil:
 			return c, bad(fmt.Sprintf("listen[%d].tls", i), "requires a certificate and its key in configuration.tls")
 		case l.Port < 0 || l.Port > 65535:
 			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
@@ -177,7 +177,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 			return c, bad(fmt.Sprintf("listen[%d]", i), "is there twice")
 		}
 	}
-	return c, c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.way() != plainWay }), bad)
+	return c, c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.transport() != plainTransport }), bad)
 }
 
 // The engines of the name server: its own code, and BIND.
@@ -296,7 +296,7 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	}
 	after = map[netip.AddrPort]*listener{}
 	var closed []*listener
-	open := func(at netip.AddrPort, by way) error {
+	open := func(at netip.AddrPort, by transport) error {
 		one, err := a.listen(at, by)
 		if err != nil {
 			return fmt.Errorf("listen on %s: %w", at, err)
@@ -308,8 +308,8 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	for _, l := range wanted {
 		switch there := before[l.addrPort()]; {
 		case there == nil:
-			err = errors.Join(err, open(l.addrPort(), l.way()))
-		case there.transport == l.way():
+			err = errors.Join(err, open(l.addrPort(), l.transport()))
+		case there.transport == l.transport():
 			after[l.addrPort()] = there
 		default:
 			others = append(others, l)
@@ -319,7 +319,7 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 		if err == nil {
 			closed = append(closed, before[l.addrPort()])
 			before[l.addrPort()].close()
-			err = open(l.addrPort(), l.way())
+			err = open(l.addrPort(), l.transport())
 		}
 	}
 	if err == nil {

@@ -177,7 +177,7 @@ func (l *tftpListener) transfer(r request, f *blob, client netip.AddrPort) {
 	defer l.drop(conn)
 	t := &transfer{conn: conn, in: f.open()}
 	if r.netascii {
-		t.in = &netascii{in: bufio.NewReader(f.open())}
+		t.in = &netascii{source: bufio.NewReader(f.open())}
 	}
 	t.negotiate(r, f.size, l.maxUnfragmented)
 	err = t.run()

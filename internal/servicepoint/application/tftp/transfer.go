@@ -194,7 +194,7 @@ func (t *transfer) fail(err error) {
 
 // netascii converts a file to netascii: the end of a line is CR LF, and a CR of the file is followed by NUL (RFC 764).
 type netascii struct {
-	in      io.ByteReader
+	source  io.ByteReader
 	pending byte
 	waits   bool
 }
@@ -206,7 +206,7 @@ func (a *netascii) Read(to []byte) (n int, err error) {
 			n++
 			continue
 		}
-		c, err := a.in.ReadByte()
+		c, err := a.source.ReadByte()
 		if err != nil {
 			return n, err
 		}

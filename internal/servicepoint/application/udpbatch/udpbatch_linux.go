@@ -36,14 +36,14 @@ type Conn struct {
 	// wildcard reports that the socket is bound to no address, so each answer must name its source.
 	wildcard bool
 	// in are the received packets, out the answers. sent is the number of answers that have been sent.
-	in, out        [Size]packet
-	answered, sent int
-	ins, outs      [Size]unix.Iovec
-	from           [Size]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
-	buffers        [Size][MaxQuery]byte
-	answers        [Size][MaxAnswer]byte
-	controls       [Size][controlSize]byte
-	send           func(fd uintptr) bool
+	in, out               [Size]packet
+	answered, sent        int
+	inVectors, outVectors [Size]unix.Iovec
+	from                  [Size]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
+	buffers               [Size][MaxQuery]byte
+	answers               [Size][MaxAnswer]byte
+	controls              [Size][controlSize]byte
+	send                  func(fd uintptr) bool
 }
 
 // packet is the structure mmsghdr of recvmmsg(2).
@@ -66,11 +66,11 @@ func New(c *net.UDPConn) (*Conn, error) {
 		}
 	}
 	for i := range Size {
-		p.ins[i].Base = &p.buffers[i][0]
-		p.ins[i].SetLen(MaxQuery)
-		p.in[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from[i])), Iov: &p.ins[i]} //nolint:gosec // written by recvmmsg(2)
+		p.inVectors[i].Base = &p.buffers[i][0]
+		p.inVectors[i].SetLen(MaxQuery)
+		p.in[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from[i])), Iov: &p.inVectors[i]} //nolint:gosec // written by recvmmsg(2)
 		p.in[i].header.SetIovlen(1)
-		p.out[i].header.Iov = &p.outs[i]
+		p.out[i].header.Iov = &p.outVectors[i]
 		p.out[i].header.SetIovlen(1)
 	}
 	p.send = p.sendNow
@@ -218,8 +218,8 @@ func (p *Conn) Reply(i int, answer []byte) {
 		p.anyInterface(i)
 		out.header.Control, out.header.Controllen = p.in[i].header.Control, p.in[i].header.Controllen
 	}
-	p.outs[p.answered].Base = &answer[0]
-	p.outs[p.answered].SetLen(len(answer))
+	p.outVectors[p.answered].Base = &answer[0]
+	p.outVectors[p.answered].SetLen(len(answer))
 	p.answered++
 }
 
