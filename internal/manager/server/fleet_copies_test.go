@@ -13,7 +13,7 @@ import (
 // TestCopiedStateDirectory checks that a machine with a copy of another one's state directory is detected and reported once. The first
 // machine is answered, and the other one is refused until there is a new registration key. The same applies to one of several nodes.
 func TestCopiedStateDirectory(t *testing.T) {
-	m := startAlone(t)
+	m := startAlone(t, silentSoon)
 	for _, nodes := range []int{1, 2} {
 		name := fmt.Sprintf("copied-%d", nodes)
 		created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", fmt.Sprintf(`{"name":%q,"nodeCount":%d}`, name, nodes))

@@ -149,7 +149,7 @@ func TestReportsInOrder(t *testing.T) {
 // TestSilence checks that a silent service point is NOT_CONNECTED, with an event and a sentence. Its status keeps the last report.
 func TestSilence(t *testing.T) {
 	apitest.Slow(t)
-	m := startOnce(t)
+	m := startOnce(t, silentSoon)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)

@@ -295,7 +295,7 @@ func (e enrolment) certificateOf(t *testing.T, answer map[string]any) *tls.Certi
 
 func TestCheckInListener(t *testing.T) {
 	apitest.Slow(t)
-	m := startOnce(t)
+	m := startOnce(t, silentSoon)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)

@@ -77,14 +77,18 @@ type manager struct {
 
 // startAlone is startManager for a test of rules, whose one client sends one request after another. The race detector skips tests without
 // concurrency, because SQLite takes ten times as long under it.
-func startAlone(t *testing.T) *manager {
+func startAlone(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
 	if apitest.UnderRace {
 		t.Skip("one client, and one request after another")
 	}
 	apitest.SkipOnPostgreSQL(t)
-	return startManager(t)
+	return startManager(t, change...)
 }
+
+// silentSoon disconnects a service point after three seconds without contact. In other tests it takes three minutes, because tests on a busy
+// machine pause for seconds.
+func silentSoon(o *Options) { o.Interval = time.Second }
 
 // startOnce is startManager for a test that depends little on the database. apitest.SkipOnPostgreSQL says when it runs on PostgreSQL.
 func startOnce(t *testing.T, change ...func(*Options)) *manager {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"portolan/internal/servicepoint"
 	"portolan/internal/testkit/apitest"
@@ -57,7 +56,7 @@ func (c *machine) report(desired int64, applications []checkin.Application, cond
 // TestNodesOfAServicePoint checks that two machines that enrol with one key are nodes of one service point. It has the worse of their
 // states, and is connected while one node is. A node is removed, and another one replaces it.
 func TestNodesOfAServicePoint(t *testing.T) {
-	m := startOnce(t, func(o *Options) { o.Interval = time.Minute }) // no node becomes silent during the test
+	m := startOnce(t)
 	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
 	m.Refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":"two"}`)
 	created := m.Want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)

@@ -99,7 +99,7 @@ func TestDashboardExpressions(t *testing.T) {
 func TestPrometheusScrapes(t *testing.T) {
 	apitest.Slow(t)
 	program := prometheusProgram(t, "prometheus")
-	m := startAlone(t)
+	m := startAlone(t, silentSoon)
 	m.provisioned("gone")
 	apitest.Eventually(t, "its silence is counted", func() bool { // which is looked for more seldom than a test waits
 		if err := errors.Join(m.Fleet.WritePresence(t.Context(), true), m.Fleet.Sweep(t.Context(), m.Store.Update)); err != nil {
