@@ -1047,6 +1047,43 @@ func TestApprovals(t *testing.T) {
 	s.ok(q.Text("the request is outdated: name of"))
 }
 
+// TestApprovalOfSelectedRows checks that changes of several rows that need an approval become one request each, and that a host record for a
+// new address cannot be requested with it.
+func TestApprovalOfSelectedRows(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	configuration := fmt.Sprintf("%.0f", s.api("GET", "/api/v2/networks/"+network, "")["configuration"].(map[string]any)["id"])
+	s.api("POST", "/api/v2/users", `{"name":"junior","email":"j@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'junior'")+`},"resource":{"id":`+configuration+
+		`},"defaultAccessLevel":"FULL","workflowLevel":"RECOMMEND"}`)
+	p := s.tab()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
+	s.press(p, "junior", kb.Tab, "a long password", kb.Enter)
+	s.ok(p.Text("crane-1-1-1"))
+	for range 2 {
+		s.gridKey(p, "ArrowDown", ", shiftKey: true")
+	}
+	s.ok(p.Text("3 rows selected"))
+	s.ok(p.Click(`[...document.querySelectorAll(".selection button")].find(b => b.innerText.trim() === "Change")`))
+	s.fill(p, "Names", "rack7-srv-[08-10]")
+	s.ok(p.Text("3 changes need an approval before they are applied. Each is a request of its own."))
+	s.ok(p.Wait(`document.querySelector("dialog .operations")?.innerText.includes("rack7-srv-10")`))
+	s.ok(p.Wait(`![...document.querySelectorAll("dialog button")].some(b => b.innerText.includes("Add to change list"))`))
+	s.click(p, "Request approval")
+	s.ok(p.Text("Sent 3 changes for approval."))
+	pending := "/api/v2/workflowRequests?total=true&filter=state:%27PENDING%27"
+	if n := s.api("GET", pending, "")["totalCount"]; n != 3.0 {
+		t.Errorf("%v requests are pending", n)
+	}
+	s.click(p, "Assign address")
+	s.fill(p, "Names", "crane-9")
+	s.fill(p, "Host records in zone", "harbour.example")
+	s.take(p, "harbour.example")
+	s.ok(p.Text("Assign the addresses without a zone, and create the host records once the addresses are approved."))
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button[type=submit]")].every(b => b.disabled)`))
+}
+
 // TestServicePoint changes a service point, adds a node with a new key, and changes and removes an application.
 func TestServicePoint(t *testing.T) {
 	s := start(t)

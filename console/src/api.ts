@@ -115,6 +115,8 @@ export interface Options {
   type?: string
   quiet?: boolean
   signal?: AbortSignal
+  /** The comment of several changes: set by the first one for which the user enters it. */
+  comment?: { text?: string }
 }
 
 /** The header with the comment of a change. */
@@ -131,12 +133,14 @@ export function onMissingComment(fn: () => Promise<string | null>) {
  * mandatory, a change without one is sent again with the comment that the user enters.
  */
 export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
+  if (o.comment?.text) o = { ...o, headers: { ...o.headers, [commentHeader]: o.comment.text } }
   try {
     return await send<T>(method, path, body, o)
   } catch (e) {
     if (!(e instanceof Refusal) || e.problem.code !== "MissingMandatoryChangeControlComment") throw e
     const comment = await askComment()
     if (!comment) throw e
+    if (o.comment) o.comment.text = comment
     return send<T>(method, path, body, { ...o, headers: { ...o.headers, [commentHeader]: comment } })
   }
 }
@@ -239,6 +243,8 @@ export interface Tried {
   atLeast?: boolean
   /** The change needs an approval: without a dry run it creates a workflow request. */
   approval?: boolean
+  /** The change is a batch whose changes must be sent one by one: of them, requests need an approval. */
+  separate?: { requests: number; of: number }
   operations: Operation[] | null
   resource?: Resource
 }

@@ -144,7 +144,18 @@ export function Assign({
     ? null
     : changes.length === 1
       ? { ...changes[0], method: "POST", says }
-      : { method: "POST", path: "batch", body: { changes }, says }
+      : {
+          method: "POST",
+          path: "batch",
+          body: { changes },
+          says,
+          ...(zone
+            ? {
+                together:
+                  "Your changes need an approval. Assign the addresses without a zone, and create the host records once the addresses are approved.",
+              }
+            : {}),
+        }
   return (
     <Preview
       title={run ? `Assign from ${span(run)}` : count === 1 ? "Assign an address" : "Assign addresses"}

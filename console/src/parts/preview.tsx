@@ -7,6 +7,7 @@ import { Icon } from "../icons"
 import { kind, title } from "../links"
 import { isEqual, nameOf, operationIcons, partsOf, readable, shown } from "../operations"
 import { single, stage, type Staged } from "../staged"
+import { sendEach, tryEach, type Part } from "../separate"
 import { change } from "../work"
 import { fieldName } from "./form"
 import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
@@ -17,6 +18,8 @@ export interface Wanted {
   body?: any
   headers?: Record<string, string>
   says: string
+  /** Why the changes of the batch cannot be requested one by one. */
+  together?: string
 }
 
 /**
@@ -60,8 +63,13 @@ export function Preview({
     if (!settled) return
     const abort = new AbortController()
     const w: Wanted = JSON.parse(settled)
-    dryRun(w.method, w.path, w.body, w.headers, abort.signal)
-      .then(tried => withOwn(w, tried, abort.signal))
+    const tryOne = async (p: Part) =>
+      withOwn(p, await dryRun(p.method, p.path, p.body, p.headers, abort.signal), abort.signal)
+    tryOne(w)
+      .catch(e => {
+        if (w.path !== "batch") throw e
+        return tryEach(w.body.changes, e, w.together, tryOne)
+      })
       .then(
         tried => abort.signal.aborted || setResult({ key: settled, tried }),
         e => {
@@ -76,6 +84,12 @@ export function Preview({
     if (!wanted || !fresh?.tried || busy) return
     setBusy(true)
     try {
+      if (fresh.tried.separate) {
+        await sendEach(wanted.body.changes)
+        close()
+        done?.({})
+        return
+      }
       const r = await change(
         made =>
           made &&
@@ -183,18 +197,20 @@ export function Preview({
           <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>
             {busy ? "Working …" : fresh?.tried?.approval ? "Request approval" : danger ? "Delete now" : "Apply now"}
           </button>
-          <Button
-            icon="list-checks"
-            disabled={busy || !fresh?.tried || !!problem}
-            onClick={() => {
-              stage(...single(wanted!))
-              close()
-              staged?.()
-              toast("Added to the change list. It is not applied yet.")
-            }}
-          >
-            Add to change list
-          </Button>
+          {!fresh?.tried?.approval && (
+            <Button
+              icon="list-checks"
+              disabled={busy || !fresh?.tried || !!problem}
+              onClick={() => {
+                stage(...single(wanted!))
+                close()
+                staged?.()
+                toast("Added to the change list. It is not applied yet.")
+              }}
+            >
+              Add to change list
+            </Button>
+          )}
           <Button onClick={close}>Cancel</Button>
         </div>
       </form>
@@ -203,7 +219,7 @@ export function Preview({
 }
 
 /** Adds the field changes of the resource to a dry run, for users without the history privilege. */
-async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tried> {
+async function withOwn(w: Part, tried: Tried, signal: AbortSignal): Promise<Tried> {
   const after = tried.resource
   if (tried.operations?.length || !after?.type || w.path === "batch") return tried
   const before: any = w.method === "POST" ? {} : await get(w.path, { signal, quiet: true }).catch(() => null)
@@ -271,7 +287,12 @@ export function Effect({ tried }: { tried: Tried }) {
       <StaticInRange r={tried.resource} />
       {tried.approval && (
         <p class="box">
-          <Icon name="users" /> This change needs an approval before it is applied.
+          <Icon name="users" />{" "}
+          {!tried.separate
+            ? "This change needs an approval before it is applied."
+            : tried.separate.requests < tried.separate.of
+              ? `${number(tried.separate.requests)} of ${counted(tried.separate.of, "changes")} need an approval before they are applied. Each is a request of its own.`
+              : `${counted(tried.separate.of, "changes")} need an approval before they are applied. Each is a request of its own.`}
         </p>
       )}
       <Operations list={readable(tried.operations ?? [])} total={parts.reduce((sum, [n]) => sum + n, 0)} />

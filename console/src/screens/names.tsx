@@ -666,8 +666,8 @@ function AsText({ z }: { z: Resource }) {
         </p>
       )}
       <p class="muted small">
-        Each line has the form NAME TTL TYPE DATA. Names without a trailing dot are relative to {z.absoluteName}, also in
-        the data; @ is the zone itself. The TTL is optional; - stands for the TTL of the zone. Options and deployment
+        Each line has the form NAME TTL TYPE DATA. Names without a trailing dot are relative to {z.absoluteName}, also
+        in the data; @ is the zone itself. The TTL is optional; - stands for the TTL of the zone. Options and deployment
         roles define the SOA and NS records.
       </p>
       <label class="hidden" for="zone-text">

@@ -2,14 +2,15 @@
 import { useState } from "preact/hooks"
 import { get, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, useRows } from "../data"
+import { filterOf } from "../filter"
 import { Icon } from "../icons"
 import { To } from "../links"
-import { Button, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { choiceName } from "../parts/choices"
 import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
-import { RowTools } from "../parts/tools"
+import { FilterForm, SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { PointLink } from "../parts/interfaces"
@@ -34,7 +35,12 @@ export function Servers() {
     schema = useSchema(),
     [making, setMaking] = useState(false),
     [deploying, setDeploying] = useState<Resource | null>(null)
-  const rows = useRows(c ? `configurations/${c}/servers` : null, {}, ["servers", "deployments"])
+  const name = place.value.query.get("name") ?? ""
+  const rows = useRows(
+    c ? `configurations/${c}/servers` : null,
+    { orderBy: "name", ...(name ? { filter: filterOf(name) } : {}) },
+    ["servers", "deployments"],
+  )
   const selection = useSelection(rows),
     may = useMay(c ? "configurations/" + c : null)
   if (c === null)
@@ -59,7 +65,7 @@ export function Servers() {
           </a>
         )}
       </Head>
-      <Tabs tabs={tabs} chosen={asked} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
+      <Tabs tabs={tabs} chosen={asked} choose={k => setQuery({ tab: k, filter: null, name: null, orderBy: null })} />
       {tab === "deployments" ? (
         <>
           {configurations.value.length > 1 && (
@@ -79,7 +85,18 @@ export function Servers() {
         <Loading what="the servers" />
       ) : (
         <>
-          <RowTools rows={rows} noun="servers" />
+          <div class="tools">
+            <FilterForm
+              table="servers"
+              parameter="name"
+              parameters={["name"]}
+              label="Filter servers"
+              placeholder="server name or filter"
+            />
+            <span class="muted">{counted(rows.total, "servers")}</span>
+            <span class="grow" />
+            <SaveRows rows={rows} />
+          </div>
           <SelectionBar
             selection={selection}
             rows={rows}
@@ -95,10 +112,14 @@ export function Servers() {
             id={s => s.id}
             open={s => go("/ui/servers/" + s.id)}
             empty={
-              <Empty title="No servers yet.">
-                A server is a service point of the fleet, or a BIND server that an agent manages.{" "}
-                {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
-              </Empty>
+              name ? (
+                <Empty title="No servers match." />
+              ) : (
+                <Empty title="No servers yet.">
+                  A server is a service point of the fleet, or a BIND server that an agent manages.{" "}
+                  {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
+                </Empty>
+              )
             }
             columns={[
               { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
