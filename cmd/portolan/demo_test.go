@@ -140,3 +140,50 @@ func TestDemoDiscovery(t *testing.T) {
 		t.Errorf("the silent address shows %+v (%v)", x, err)
 	}
 }
+
+// TestDemoShowsItsStory checks that the demo has networks near their limits, VLANs, a signed zone, requests that wait for an approval,
+// and four weeks of figures, from which a forecast follows.
+func TestDemoShowsItsStory(t *testing.T) {
+	t.Parallel()
+	m, api := demoManager(t)
+	if err := demoFigures(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	for collection, want := range map[string]struct {
+		filter string
+		count  int
+	}{
+		"workflowRequests": {"state:'PENDING'", 3},
+		"zones":            {"signed:true", 1},
+		"vlans":            {"", 3},
+	} {
+		ids, err := api.IDs(t.Context(), collection, want.filter, 100)
+		if err != nil || len(ids) < want.count {
+			t.Errorf("the demo has %d %s with %s, want %d (%v)", len(ids), collection, want.filter, want.count, err)
+		}
+	}
+	var forecast struct {
+		Fullest, Filling []struct {
+			Name        string
+			Utilization float64
+		}
+	}
+	if err := api.Do(t.Context(), "GET", "/api/v2/spaceForecast", nil, &forecast); err != nil {
+		t.Fatal(err)
+	}
+	full := map[string]float64{}
+	for _, n := range forecast.Fullest {
+		full[n.Name] = n.Utilization
+	}
+	if full["Guest Wi-Fi"] < 0.9 || full["Pilot boats"] < 0.8 || full["Weather buoys"] < 0.8 || len(forecast.Filling) == 0 {
+		t.Errorf("the forecast is %+v", forecast)
+	}
+	var drawn struct {
+		Metrics []struct{ Lines []struct{ At []int64 } }
+	}
+	if err := api.Do(t.Context(), "GET", "/api/v2/figures?object=manager&metric=queries&from="+
+		m.Store.Now().Add(-demoPeriod).UTC().Format(time.RFC3339), nil, &drawn); err != nil || len(drawn.Metrics) != 1 ||
+		len(drawn.Metrics[0].Lines) == 0 || m.Store.Now().Sub(time.Unix(drawn.Metrics[0].Lines[0].At[0], 0)) < demoPeriod-24*time.Hour {
+		t.Errorf("the figures of queries begin %+v (%v)", drawn, err)
+	}
+}
