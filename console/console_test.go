@@ -255,7 +255,14 @@ func (s *stage) paths() []string {
 	block, inner := s.id("blocks", "range:'10.0.0.0/8'"), s.id("blocks", "range:'10.0.0.0/16'")
 	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
 	address, six, lan := s.id("addresses", "address:'10.0.0.2'"), s.id("blocks", "type:'IPv6Block'"), s.id("networks", "type:'IPv6Network'")
-	return []string{"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
+	point := s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)["fleetInstanceID"].(string)
+	s.api("POST", "/api/v2/groups", `{"name":"crew"}`)
+	s.api("PATCH", "/api/v2/addresses/"+address, `{"macAddress":{"address":"00:00:5e:00:53:77"}}`)
+	return []string{"/ui/fleet/" + point, "/ui/users/" + s.id("users", "name:'admin'"), "/ui/groups/" + s.id("groups", "name:'crew'"),
+		"/ui/views/" + s.id("views", "id:gt(0)"), "/ui/resourceRecords/" + s.id("resourceRecords", "type:'HostRecord'"),
+		"/ui/macAddresses/" + s.id("macAddresses", "id:gt(0)"), "/ui/configurations/" + s.id("configurations", "id:gt(0)"),
+		"/ui/servers?tab=deploymentOptions", "/ui/servers?tab=schedules",
+		"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
 		"/ui/blocks/" + inner + "/map?as=table", "/ui/blocks/" + block + "/map?prefix=10.0.0.0%2F16&by=tag", "/ui/blocks/" + inner +
 			"/map?cells=4096&view=4,8,8&cell=600", "/ui/blocks/" + six + "/map", "/ui/blocks/" + six + "/map?as=cells",
 		"/ui/networks/" + lan + "/map",
@@ -1047,8 +1054,8 @@ func TestApprovals(t *testing.T) {
 	s.ok(q.Text("the request is outdated: name of"))
 }
 
-// TestApprovalOfSelectedRows checks that changes of several rows that need an approval become one request each, and that a host record for a
-// new address cannot be requested with it.
+// TestApprovalOfSelectedRows checks that changes of several rows that need an approval become one request each, and that a host record for
+// a new address cannot be requested with it.
 func TestApprovalOfSelectedRows(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")

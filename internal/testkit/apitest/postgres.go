@@ -9,8 +9,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// SkipOnPostgreSQL skips a test with one client, or one that depends little on the database, in the run on PostgreSQL, unless that run contains
-// all tests (AllTests).
+// SkipOnPostgreSQL skips a test with one client, or one that depends little on the database, in the run on PostgreSQL, unless that run
+// contains all tests (AllTests).
 func SkipOnPostgreSQL(t testing.TB) {
 	t.Helper()
 	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) != "postgres" {
