@@ -1,5 +1,5 @@
-// Package api holds the address API's OpenAPI document as it is served, derived from the
-// declarations of the trades (internal/manager/ipam, dns, catalog, access): checked in, so that a change of the API shows in a review.
+// Package api contains the OpenAPI document of the address API. It is generated from the declarations in internal/manager and checked in,
+// so that a review shows API changes.
 package api
 
 //go:generate go run portolan/api/gen

@@ -127,7 +127,7 @@ func deleteInSteps(m *child, resource string) error {
 
 // measureDuringLarge measures creates alone and during a large operation.
 func (b *bench) measureDuringLarge(m *child, create []byte, what string, large func() error) error {
-	alone, err := b.slowest(m.addr, create)
+	alone, err := b.createP95(m.addr, create)
 	if err != nil {
 		return err
 	}

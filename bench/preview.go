@@ -52,7 +52,7 @@ func (b *bench) previewed(name, data, network string) error {
 
 // measureDuringDryRuns measures creates during dry runs.
 func (b *bench) measureDuringDryRuns(name, addr string, create []byte, what string, try []byte) error {
-	before, err := b.slowest(addr, create)
+	before, err := b.createP95(addr, create)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (b *bench) measureDuringDryRuns(name, addr string, create []byte, what stri
 		}
 		failed = err
 	})
-	beside, err := b.slowest(addr, create)
+	beside, err := b.createP95(addr, create)
 	close(stop)
 	trying.Wait()
 	if err == nil {
@@ -84,7 +84,7 @@ func (b *bench) measureDuringDryRuns(name, addr string, create []byte, what stri
 	if err != nil {
 		return err
 	}
-	after, err := b.slowest(addr, create) // measured before and after, because the speed of the machine varies
+	after, err := b.createP95(addr, create) // measured before and after, because the speed of the machine varies
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (b *bench) measureDuringDryRuns(name, addr string, create []byte, what stri
 	return nil
 }
 
-// slowest repeats a request and returns the 95th percentile of its duration.
-func (b *bench) slowest(addr string, rq []byte) (time.Duration, error) {
+// createP95 repeats a create on one connection for b.time and returns the 95th percentile of its duration.
+func (b *bench) createP95(addr string, rq []byte) (time.Duration, error) {
 	c, err := dial(addr, nil)
 	if err != nil {
 		return 0, err
@@ -105,8 +105,12 @@ func (b *bench) slowest(addr string, rq []byte) (time.Duration, error) {
 	var all []time.Duration
 	for end := time.Now().Add(b.time); time.Now().Before(end); {
 		start := time.Now()
-		if code, body, err := c.do(rq, true); err != nil || code != 201 {
-			return 0, fmt.Errorf("a create answers %d %s: %w", code, body, err)
+		code, body, err := c.do(rq, true)
+		if err != nil {
+			return 0, fmt.Errorf("create: %w", err)
+		}
+		if code != 201 {
+			return 0, fmt.Errorf("create: status %d, want 201: %s", code, body)
 		}
 		all = append(all, time.Since(start))
 	}

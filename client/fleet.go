@@ -115,8 +115,9 @@ func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error)
 	return c.InstancesBy(ctx, query)
 }
 
-// InstancesBy lists the service points that match the query. label is NAME:VALUE, or NAME for any value. A field that the manager does not
-// know is an error, because the manager would ignore it and list all.
+// InstancesBy lists the service points that match the query, whose keys are the filter fields of the API, such as status. The value of the
+// key label is NAME:VALUE, or NAME for any value. It returns an error if the manager does not know a field, because the manager would
+// ignore the field and list all service points.
 func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance, error) {
 	path := "/user/api/v1/fleetInstances"
 	if len(query) > 0 {
@@ -135,7 +136,8 @@ func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance,
 		return nil, refusal(rs, data)
 	}
 	if ignored := rs.Header.Get("x-portolan-ignored"); ignored != "" {
-		return nil, fmt.Errorf("service points have no field %s to be found by", strings.ReplaceAll(ignored, "?", ""))
+		return nil, fmt.Errorf("list service points: the manager does not know the field %s; remove it or update the manager",
+			strings.ReplaceAll(ignored, "?", ""))
 	}
 	var answer struct {
 		Data []Instance `json:"data"`

@@ -46,7 +46,7 @@ func TestCommandLine(t *testing.T) {
 	m.setEnvironment()
 	m.says([]string{"+ Configuration main", "1 created, transaction"}, "create", "configuration", "name=main")
 	m.says([]string{"+ IPv4Block 10.0.0.0/8"}, "create", "block", "range=10.0.0.0/8", "name=Harbour")
-	m.says([]string{"only tried: 1 created"}, "create", "network", "range=10.1.0.0/24", "name=office", "-n")
+	m.says([]string{"dry run: 1 created"}, "create", "network", "range=10.1.0.0/24", "name=office", "-n")
 	m.says([]string{"networks/"}, "create", "network", "range=10.1.0.0/24", "name=office", "location=NO", "-o", "name")
 	m.says([]string{"10.2.0.0/16"}, "create", "IPv4Block", "range=10.2.0.0/16", "-o", "json")
 	m.says([]string{"RANGE", "10.1.0.0/24", "office", "Norway"}, "list", "networks", "--filter", "off")
@@ -58,7 +58,7 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("nothing is %q", text)
 	}
 	m.says([]string{"gateway", "10.1.0.1"}, "get", "networks/10.1.0.0/24")
-	m.says([]string{"office -> lab", "only tried: 1 changed"}, "set", "networks/10.1.0.0/24", "name=lab", "--dry-run")
+	m.says([]string{"office -> lab", "dry run: 1 changed"}, "set", "networks/10.1.0.0/24", "name=lab", "--dry-run")
 	m.says([]string{"location", "none", "highWaterMark", "90"}, "set", "networks/10.1.0.0/24", "highWaterMark=90", "location=")
 	m.says([]string{"no changes"}, "set", "networks/10.1.0.0/24", "highWaterMark=90")
 	m.says([]string{"10.1.0.2\n10.1.0.3"}, "next", "networks/10.1.0.0/24", "--count", "2")
@@ -67,7 +67,7 @@ func TestCommandLine(t *testing.T) {
 	m.says([]string{"+ IPv4Network 10.0.0.0/26"}, "assign", "blocks/10.0.0.0/8", "--size", "26", "name=bench")
 	m.says([]string{"addresses/"}, "list", "networks/10.1.0.0/24/addresses", "--filter", "state=STATIC", "-o", "name")
 	m.says([]string{"00-00-5E-00-53-01"}, "get", "addresses/10.1.0.2")
-	m.says([]string{"range  10.1.0.0/24 -> 10.1.0.0/26", "only tried: "}, "split", "networks/10.1.0.0/24", "--parts", "4", "-n")
+	m.says([]string{"range  10.1.0.0/24 -> 10.1.0.0/26", "dry run: "}, "split", "networks/10.1.0.0/24", "--parts", "4", "-n")
 	m.says([]string{"IPv4NetworkMove 10.1.0.0/24 to 10.9.0.0/24", "done, transaction"}, "move", "networks/10.1.0.0/24", "10.9.0.0")
 	m.says([]string{"office"}, "get", "networks/10.9.0.0/24")
 	m.says([]string{"+ View inside"}, "create", "view", "name=inside")
@@ -166,7 +166,7 @@ func TestCommandLineRefuses(t *testing.T) {
 	}
 	m.says([]string{"+ IPv4Network 10.1.0.0/24"}, "create", "IPv4Network", "range=10.1.0.0/24", "--configuration", "main")
 	// Flags may be anywhere.
-	m.says([]string{"none -> a", "userDefinedFields.y  none -> -1", "only tried"}, "set", "-n", "blocks/10.0.0.0/8", "name=a",
+	m.says([]string{"none -> a", "userDefinedFields.y  none -> -1", "dry run"}, "set", "-n", "blocks/10.0.0.0/8", "name=a",
 		"--configuration", "main", "userDefinedFields.y=-1")
 	m.says([]string{`"range":"10.0.0.0/8"`}, "list", "blocks", "-ojson", "--filter=range=10.0.0.0/8", "--configuration=main")
 	m.says([]string{"totalCount: 1", "GATEWAY: 1"}, "get", "blocks/10.0.0.0/8/addressCounts")
@@ -215,7 +215,7 @@ userDefinedFields: null
 `
 	write("space.yaml", space)
 	write("names.yml", names)
-	m.says([]string{"+ IPv4Block 10.0.0.0/8", "only tried: 5 created"}, "apply", "-f", dir, "-n")
+	m.says([]string{"+ IPv4Block 10.0.0.0/8", "dry run: 5 created"}, "apply", "-f", dir, "-n")
 	m.says([]string{"+ HostRecord www.lab.example", "5 created"}, "apply", "-f", dir)
 	m.says([]string{"no changes"}, "apply", "-f", dir)
 	write("names.yml", strings.Replace(names, "type: HostRecord\n", "type: HostRecord\nttl: 60\n", 1))
@@ -228,7 +228,7 @@ userDefinedFields: null
 	if err := os.Remove(filepath.Join(dir, "names.yml")); err != nil {
 		t.Fatal(err)
 	}
-	m.says([]string{"- IPv4Network 10.1.0.0/24", "- Zone lab.example", "only tried: 2 deleted, 2 unchanged"}, "apply", "-f", dir,
+	m.says([]string{"- IPv4Network 10.1.0.0/24", "- Zone lab.example", "dry run: 2 deleted, 2 unchanged"}, "apply", "-f", dir,
 		"--prune", "-n")
 	// ENUM zones are identified by their parent.
 	m.portolan("apply", "-f", write("numbers.yaml", "into: configurations/main\nresources:\n"+

@@ -44,7 +44,7 @@ func TestCommandsAcceptNames(t *testing.T) {
 	if text := m.portolan("rights", "--user", "carol", "networks/10.1.0.0/24"); !strings.Contains(text, "networks/10.1.0.0/24: HIDE") {
 		t.Errorf("carol may %s", text)
 	}
-	if text := m.portolan("delete", "--dry-run", "networks/10.1.0.0/24"); !strings.HasPrefix(text, "only tried: ") {
+	if text := m.portolan("delete", "--dry-run", "networks/10.1.0.0/24"); !strings.HasPrefix(text, "dry run: ") {
 		t.Errorf("a dry run says %s", text)
 	}
 	if text := m.portolan("help", "rights"); !strings.HasPrefix(text, "Usage: portolan rights ") {

@@ -34,8 +34,9 @@ func iscLeases(now time.Time) string {
 		"lease 10.0.0.103 {\n  starts 1 2026/"
 }
 
-// TestLeasesAreImported checks the way of a lease from ISC dhcpd to the server: import, deployment, renewal. The address is not offered to
-// another client. A later import, with the leases that the old server gave meanwhile, reaches the server without a deployment.
+// TestLeasesAreImported checks that a lease of ISC dhcpd reaches the server by import and deployment, and that its client can renew it. The
+// address is not offered to another client. A later import, with the leases that the old server gave meanwhile, reaches the server without
+// a deployment.
 func TestLeasesAreImported(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

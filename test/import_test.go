@@ -66,7 +66,7 @@ func TestImportsOfOtherPrograms(t *testing.T) {
 			m.portolan("create", "view", "name=internal")
 			command := append([]string{"import"}, c.args...)
 			code, text := m.wrong(append(command, "--dry-run")...)
-			if code != c.code || !strings.Contains(text, "only tried: ") {
+			if code != c.code || !strings.Contains(text, "dry run: ") {
 				t.Fatalf("tried, it ends with %d\n%s", code, text)
 			}
 			for _, note := range c.says {
@@ -161,7 +161,7 @@ func TestImportBind(t *testing.T) {
 	m.portolan("create", "block", "range=10.0.0.0/8")
 	m.portolan("create", "network", "range=10.1.0.0/24")
 	command := append([]string{"import", "bind", sample("bind/named.conf")}, m.where...)
-	for _, want := range []string{"only tried: lab.example into the view internal", "lab.example into the view external", "resources created",
+	for _, want := range []string{"dry run: lab.example into the view internal", "lab.example into the view external", "resources created",
 		`no zone of the type "secondary"`, "left out: the reverse zone 1.10.in-addr.arpa"} {
 		m.ends(3, want, append(command, "-n")...)
 	}

@@ -62,11 +62,11 @@ func (c *batchCommand) Run(s *session) error {
 	}
 	if c.DryRun {
 		if answer.AtLeast {
-			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %s would be created, %d changed, %d deleted; "+
+			_, err = fmt.Fprintf(s.stdout, "dry run, incomplete because it takes too long: at least %s would be created, %d changed, %d deleted; "+
 				"the result of the other changes is unknown\n", plural.Count(answer.Created, "resource"), answer.Changed, answer.Deleted)
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %s would be created, %d changed, %d deleted\n", plural.Count(answer.Created, "resource"),
+		_, err = fmt.Fprintf(s.stdout, "dry run: %s would be created, %d changed, %d deleted\n", plural.Count(answer.Created, "resource"),
 			answer.Changed, answer.Deleted)
 		return err
 	}

@@ -49,9 +49,9 @@ func (c changeOutput) print(s *session, a client.Applied) error {
 func printSummary(s *session, a client.Applied) (err error) {
 	switch {
 	case a.AtLeast:
-		_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %s\n", cli.Summary(a))
+		_, err = fmt.Fprintf(s.stdout, "dry run, incomplete because it takes too long: at least %s\n", cli.Summary(a))
 	case a.DryRun:
-		_, err = fmt.Fprintf(s.stdout, "only tried: %s\n", cli.Summary(a))
+		_, err = fmt.Fprintf(s.stdout, "dry run: %s\n", cli.Summary(a))
 	case a.Transaction == nil:
 		_, err = fmt.Fprintln(s.stdout, "no changes")
 	default:

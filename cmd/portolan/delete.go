@@ -53,7 +53,7 @@ func (c *deleteCommand) Run(s *session) error {
 		if t.Estimate {
 			about = "about "
 		}
-		_, err = fmt.Fprintf(s.stdout, "only tried: %s%s would be deleted, %d changed\n", about, plural.Count(t.Deleted, "resource"), t.Changed)
+		_, err = fmt.Fprintf(s.stdout, "dry run: %s%s would be deleted, %d changed\n", about, plural.Count(t.Deleted, "resource"), t.Changed)
 		return err
 	}
 	if isInteractive() && !c.Yes {

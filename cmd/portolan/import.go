@@ -181,7 +181,7 @@ func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped [
 	why.print(s)
 	did := "imported"
 	if tried {
-		did = "only tried"
+		did = "dry run"
 	}
 	if done.Partial {
 		did += ", of a part of the file"

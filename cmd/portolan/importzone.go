@@ -222,7 +222,7 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 		plural.Count(len(done.Skipped)+len(z.faults), "record"))
 	did := "imported"
 	if tried {
-		did = "only tried:"
+		did = "dry run:"
 		if !complete {
 			counts = "at least " + counts
 		}

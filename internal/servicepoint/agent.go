@@ -332,7 +332,7 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 		l, err := listen()
 		if err != nil {
 			if text := err.Error(); text != why { // retried without a limit
-				a.log.Error(what+" not served yet", "reason", err)
+				a.log.Error("endpoint listen failed, retrying", "endpoint", what, "error", err)
 				why = text
 			}
 			continue
@@ -347,10 +347,10 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 				_ = server.Close()
 			}
 		})
-		a.log.Info(what+" served", "at", "http://"+l.Addr().String()+path)
+		a.log.Info("endpoint served", "endpoint", what, "url", "http://"+l.Addr().String()+path)
 		if err := server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxPerNetwork})); !errors.Is(err,
 			http.ErrServerClosed) {
-			a.log.Error("serve "+what+" failed", "error", err)
+			a.log.Error("endpoint serve failed", "endpoint", what, "error", err)
 		}
 		stop()
 	}

@@ -247,8 +247,8 @@ function Collections({ a }: { a: UserAccess }) {
             <thead>
               <tr>
                 <th>Type</th>
-                <th>By default</th>
-                <th>At best</th>
+                <th>Default level</th>
+                <th>Highest level</th>
               </tr>
             </thead>
             <tbody>

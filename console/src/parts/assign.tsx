@@ -105,11 +105,11 @@ export function Assign({
       !(count >= 1) || count > most
         ? `Must be 1 to ${most}.`
         : !first && next.data && next.data.length < count
-          ? `Only ${counted(next.data.length, "addresses")} of the network are free.`
+          ? `Not enough free addresses: ${counted(next.data.length, "addresses")} available.`
           : undefined,
     macs:
       hardware.length && hardware.length !== count
-        ? `${counted(hardware.length, "MAC addresses")} for ${counted(count, "addresses")}.`
+        ? `Enter one MAC address for each address: ${counted(hardware.length, "MAC addresses")} given, ${count} required.`
         : undefined,
     zone: zone && isZoneChosen && !name.trim() ? "Enter a name for the host records." : undefined,
   }

@@ -238,7 +238,7 @@ const leaseActions: [label: string, action: string, states: string[], effect: st
     "Clear address",
     "CLEAR_ADDRESS",
     ["DHCP_ABANDONED"],
-    "The server makes the address free. Clients can get it again.",
+    "The server releases the address and can offer it to clients again.",
   ],
 ]
 
@@ -291,7 +291,7 @@ export function LeaseWindow({
     ["Server", lease.server && <To r={lease.server} />],
     ["Connection of the server", lease.serverConnectionStatus && <State of={lease.serverConnectionStatus} />],
     ["Port", portOf(lease)],
-    ["Relay agent", lease.remoteId],
+    ["Remote ID of the relay agent", lease.remoteId],
     ["Vendor class", "vendorClassIdentifier" in lease && lease.vendorClassIdentifier],
     ["Granted", lease.leaseDateTime && <When at={lease.leaseDateTime} />],
     ["Expires", lease.leaseExpirationDateTime && <When at={lease.leaseExpirationDateTime} />],
@@ -350,7 +350,7 @@ export function SpanList({ at, filter, addresses }: { at: string; filter?: strin
   useEvery(leaseInterval, reload)
   if (problem) return <Trouble problem={problem} />
   if (!data) return <Loading />
-  if (data.data.length === 0) return <p class="muted">No client had this address in the retention period.</p>
+  if (data.data.length === 0) return <p class="muted">No leases {addresses ? "of this client " : ""}in the retention period.</p>
   return (
     <ul class="plain-list spans">
       {data.data.map(x => (

@@ -412,8 +412,8 @@ export function NewKey({
       {() => (
         <p>
           {another
-            ? "Another machine enrols as a node of this service point and runs the same applications."
-            : "The machine that is enrolled now is refused afterwards. Enrol it again, or enrol its replacement."}
+            ? "Creates a key to enrol another machine. It becomes a node of this service point and runs the same applications."
+            : "Creates a new key. From then on the manager rejects the machine that is currently enrolled. Enrol it again with the new key, or enrol its replacement."}
         </p>
       )}
     </Ask>

@@ -181,7 +181,7 @@ export function NewPolicy({ on, close, done }: { on?: Resource; close: () => voi
               </Field>
               <Field
                 label="Follow neighbours in"
-                hint="Prefixes of devices that are read too, up to 100 devices. Empty: none."
+                hint="Also reads neighbouring devices (LLDP, CDP) with an address in these prefixes, at most 100. They receive the SNMP credentials. Empty: no neighbours."
                 wrong={faultOf(problem, "neighborBoundaries")}
               >
                 {(id, d) => <input id={id} class="mono" aria-describedby={d} {...text("neighbours")} />}

@@ -475,7 +475,7 @@ function MoveAll({
               label="New first address"
               hint={
                 ordered[0]
-                  ? `For ${title(ordered[0])}. The others follow at the same distances, with everything inside.`
+                  ? `The new first address of ${title(ordered[0])}. The other resources keep their distance to it. Everything inside moves with them.`
                   : undefined
               }
             >

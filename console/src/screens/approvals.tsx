@@ -44,7 +44,8 @@ export function Approvals() {
         <Loading what="the requests" />
       ) : !data.data.length ? (
         <Empty title={decided ? "No decided requests yet." : "No requests are waiting for approval."}>
-          Changes of users with the workflow level RECOMMEND, and of four-eyes types, wait here for another user.
+          {!decided &&
+            "Requests appear here if the changes of a user need an approval, or if the configuration requires two people for a type (four eyes)."}
         </Empty>
       ) : (
         <ul class="requests">

@@ -461,7 +461,7 @@ export function Transaction({ id }: { id: string }) {
         <p class="muted">
           {t.changedResources
             ? "You do not have access to these changes, or they are no longer stored."
-            : "This transaction changed no resource and cannot be undone. Reverse it by hand."}
+            : "This transaction changed only the fleet or tokens. It cannot be undone: make the opposite change yourself."}
         </p>
       )}
       {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}

@@ -3,6 +3,7 @@ import { useData, useRows, useEvery } from "../data"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { NoConfiguration } from "../parts/configuration"
 import { Grid, ListGrid } from "../parts/grid"
 import { Leases, Spans } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
@@ -37,7 +38,7 @@ export function DHCP() {
     return (
       <>
         <Head title="DHCP" />
-        <Empty title="No configurations visible to you." />
+        <NoConfiguration />
       </>
     )
   return (

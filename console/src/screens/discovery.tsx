@@ -18,6 +18,7 @@ import {
   Trouble,
   When,
 } from "../parts/basics"
+import { NoConfiguration } from "../parts/configuration"
 import { Grid } from "../parts/grid"
 import { NewPolicy } from "../parts/policy"
 import { Preview } from "../parts/preview"
@@ -52,7 +53,7 @@ export function Discovery() {
     <>
       <Head title="Discovery" />
       {c === null ? (
-        <Empty title="No configurations visible to you." />
+        <NoConfiguration />
       ) : (
         <>
           <Tabs tabs={tabs} chosen={shown} choose={tab => setQuery({ tab, filter: null, kind: null, state: null })} />

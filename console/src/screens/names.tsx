@@ -119,7 +119,7 @@ export function Names() {
           id={z => z.id}
           open={z => go("/ui/zones/" + z.id)}
           empty={
-            <Empty title={name ? "No zones match." : "No zones visible to you."}>
+            <Empty title={name ? "No zones match." : mayInto.add || may.add ? "No zones yet." : "No zones visible to you."}>
               {!list.length && "A zone belongs to a view. A view is the DNS data for one group of clients."}
             </Empty>
           }

@@ -6,6 +6,7 @@ import { filterOf } from "../filter"
 import { Icon } from "../icons"
 import { To } from "../links"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { NoConfiguration } from "../parts/configuration"
 import { choiceName } from "../parts/choices"
 import { Create } from "../parts/edit"
 import { Grid } from "../parts/grid"
@@ -47,7 +48,7 @@ export function Servers() {
     return (
       <>
         <Head title="Servers" />
-        <Empty title="No configurations visible to you." />
+        <NoConfiguration />
       </>
     )
   return (

@@ -192,8 +192,8 @@ function NewToken({ close }: { close: () => void }) {
             label="Kind"
             hint={
               kind === "keyset"
-                ? "The fleet API exchanges it for tokens that are valid for five minutes."
-                : "Sent with each request."
+                ? "Programs exchange a key set at the fleet API for tokens that are valid for five minutes."
+                : "Programs send a bearer token with each request."
             }
           >
             {(id, d) => (
@@ -221,7 +221,7 @@ function NewToken({ close }: { close: () => void }) {
           <Field
             label="Scopes"
             wrong={faultOf(problem, "scopes")}
-            hint="The token can change these collections, such as resourceRecords; address or fleet stands for a whole API. Empty: all collections."
+            hint="Collections that the token can change, such as resourceRecords. It can read all others of the address API. Enter address or fleet for a whole API. Empty: no restriction."
           >
             {(id, d) => (
               <input

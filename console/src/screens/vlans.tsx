@@ -4,6 +4,7 @@ import { get, query, type Page, type Resource } from "../api"
 import { useData, useRows } from "../data"
 import { hrefOf, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
+import { NoConfiguration } from "../parts/configuration"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { RowTools } from "../parts/tools"
@@ -38,7 +39,7 @@ export function VLANs() {
     return (
       <>
         <Head title="VLANs" />
-        <Empty title="No configurations visible to you." />
+        <NoConfiguration />
       </>
     )
   const makes =

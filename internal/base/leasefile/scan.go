@@ -159,7 +159,8 @@ func (s *scanner) readQuoted() (string, byte, error) {
 	return "", 0, errEnd
 }
 
-// readEscape returns the octet of an escape. at is the backslash before, and the last character of the escape after the call.
+// readEscape returns the octet of an escape. s.offset is the position of the backslash before the call, and of the last character of the
+// escape after it. At the end of the text it returns the backslash.
 func (s *scanner) readEscape() byte {
 	s.offset++
 	if s.offset >= len(s.text) {

@@ -154,14 +154,14 @@ func readRecord(text, origin string) (dns.RR, error) {
 	p := dns.NewZoneParser(strings.NewReader(text+"\n\n"), origin, "") // after IPSECKEY, the library reads the end of the line twice
 	p.SetDefaultTTL(DefaultTTL)
 	if strings.HasPrefix(strings.TrimSpace(text), "$") {
-		return nil, errors.New("dns: it is not a record")
+		return nil, fmt.Errorf("dns: %.40q is a directive, not a record", text)
 	}
 	rr, ok := p.Next()
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, errors.New("dns: it is not a record")
+		return nil, fmt.Errorf("dns: %.40q is a directive, not a record", text)
 	}
 	if _, more := p.Next(); more || p.Err() != nil {
 		return nil, errors.New("dns: it has more than one record")

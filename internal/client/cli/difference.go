@@ -130,7 +130,7 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 	if t.Approval {
 		approval = "; needs an approval: a workflow request would be created"
 	}
-	_, err := fmt.Fprintf(w, "only tried: %s%d would be created, %d changed, %d deleted%s\n", about, t.Created, t.Changed, t.Deleted, approval)
+	_, err := fmt.Fprintf(w, "dry run: %s%d would be created, %d changed, %d deleted%s\n", about, t.Created, t.Changed, t.Deleted, approval)
 	return err
 }
 

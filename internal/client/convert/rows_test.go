@@ -108,10 +108,10 @@ func TestSkippedRows(t *testing.T) {
 		"Kea, wrong kinds": {func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": [\"x\", {\"subnet\": 5}, null, {\"subnet\": \"10.1.0.0/24\"}],\n"+
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"), nil)
-		}, []string{"!subnet number 1: must be an object, not a JSON string",
+		}, []string{"!subnet number 1: it must be an object, not a JSON string",
 			"!subnet number 2: subnet must be a string, not a JSON number",
-			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): must be an array, not a JSON object: correct it",
-			"!line 4 (reservations): must be an array, not a JSON string", "!line 5 (code): must be a number, not a JSON string"},
+			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it must be an array, not a JSON object: correct it",
+			"!line 4 (reservations): it must be an array, not a JSON string", "!line 5 (code): it must be a number, not a JSON string"},
 			[]string{"the option 0: the server sets the option 0 itself, in Dhcp4"}},
 		"NetBox, further members": {func() (*Document, error) {
 			return Netbox([][]json.RawMessage{{json.RawMessage(`{"id":3,"prefix":"10.0.0.0/8"}`), json.RawMessage(`{"id":4,"prefix":"10.0.0.0/8"}`)},

@@ -147,13 +147,12 @@ func (a *Server) historyOfDeleted(tx *store.Tx, p listPlan, notThere error) erro
 	return err
 }
 
-// longRead runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads.
-//
-// light says that the read is a page in stored order, which takes only a moment. Such reads have connections of their own, so that long
-// reads do not block them.
-func (a *Server) longRead(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
+// longRead runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads. isShort
+// is true for reads that take only a moment, such as a page in stored order or a search. These use connections of their own, so that long
+// reads do not delay them. If the time runs out it returns FilterNeedsRefinement.
+func (a *Server) longRead(ctx context.Context, caller resource.Caller, isShort bool, fn func(*store.Tx) error) error {
 	turn, read := &a.reading, a.Store.Lists
-	if light {
+	if isShort {
 		turn, read = &a.paging, a.Store.Pages
 	}
 	_, done, err := turn.acquire(ctx, caller.Owner())

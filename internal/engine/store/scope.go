@@ -57,7 +57,8 @@ type locks struct {
 	rows bool
 }
 
-// configurationsKnown caches the configuration of resources. It never changes, and ids are not reused.
+// configurationsKnown caches the configuration of committed resources, by id. The configuration of a resource never changes, and the id of
+// a committed resource is not used again.
 type configurationsKnown struct {
 	mu    sync.RWMutex
 	known map[int64]int64

@@ -7,8 +7,8 @@ import (
 )
 
 // Sums is a table of counters that are kept in step with rows. The last column is the number; the others are the key. On PostgreSQL,
-// concurrent changes would wait for one another at a shared row. There each change adds a row, and a counter is the sum of its rows. One
-// change in foldEvery merges the rows of the counters that it changes, except for rows that another change is merging.
+// concurrent changes would wait for one another at a shared row. There each change adds a row, and a counter is the sum of its rows. For
+// each counter that a change touches, it merges the rows with probability 1/foldEvery, except for rows that another change is merging.
 type Sums struct {
 	Table Table
 	// insert adds one row; more adds another row to the same statement; into adds the number to an existing row. drop deletes a row that
@@ -22,8 +22,8 @@ type Sum struct {
 	N   int64
 }
 
-// foldEvery is the average number of rows of a counter, at most. Up to bulkSums numbers are inserted one by one. On SQLite a statement
-// inserts sumsAtOnce of them.
+// foldEvery is the mean number of changes of a counter between two merges of its rows. Up to bulkSums numbers are inserted one by one. On
+// SQLite a statement inserts sumsAtOnce of them.
 const (
 	foldEvery  = 64
 	bulkSums   = 16
@@ -107,7 +107,7 @@ func (s *Sums) append(tx *Tx, sums []Sum) error {
 		}
 	}
 	for _, one := range sums {
-		if Folds() {
+		if ShouldFold() {
 			if err := tx.Write(s.fold, one.Key...); err != nil {
 				return err
 			}
@@ -116,6 +116,6 @@ func (s *Sums) append(tx *Tx, sums []Sum) error {
 	return nil
 }
 
-// Folds decides at random whether a transaction merges the rows of the counters that it changes. This is so for one in foldEvery. A fixed
-// order could never select a counter that, for example, every second transaction changes.
-func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // it needs no secrecy
+// ShouldFold decides at random whether the caller merges the rows of one counter. It returns true once in foldEvery calls on average. A
+// fixed order could never select a counter that, for example, every second transaction changes.
+func ShouldFold() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // it needs no secrecy

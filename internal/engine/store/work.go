@@ -12,7 +12,8 @@ import (
 // releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
-// minPause is the shortest pause that Options.Speedup leaves. Workers that look more often than that would occupy the processors of tests.
+// minPause is the shortest pause that Options.Speedup leaves. Shorter pauses would keep the processors
+// busy during tests.
 const minPause = 200 * time.Millisecond
 
 // ShortenPause returns the pause d of a worker, shortened by Options.Speedup.
@@ -23,8 +24,8 @@ func (s *Store) ShortenPause(d time.Duration) time.Duration {
 // Speedup returns Options.Speedup, at least 1.
 func (s *Store) Speedup() int { return s.speedup }
 
-// Work calls runOnce at the paced interval until ctx ends, and then releases the leases. It logs an error if it differs from the previous
-// one. name is the name of the work in the log.
+// Work calls runOnce, pauses for every (shortened by ShortenPause), and repeats until ctx ends. It then releases the leases. It logs an
+// error only if it differs from the previous one. name is the name of the work in the log.
 func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, name string, runOnce func(context.Context) error,
 	leases ...*Lease) {
 	s.WorkOn(ctx, nil, every, log, name, runOnce, leases...)

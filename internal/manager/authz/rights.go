@@ -47,7 +47,7 @@ type Rights struct {
 
 type seenEntry struct{ expr store.Expr }
 
-// rightTypes are the types for reading rows outside of a request.
+// rightType and administrativeType are the types for reading rows of rights outside of a request.
 var (
 	rightType          = schema.Declare(&AccessRight{})
 	administrativeType = schema.Declare(&AdministrativeAccessRight{})

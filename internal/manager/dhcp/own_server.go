@@ -10,8 +10,9 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// isOwn reports whether another DHCP server is one of the configuration: by the address of an interface, by the address of a service option
-// server-identifier, or by its DUID.
+// isOwn reports whether a DHCP server that was seen in a network belongs to the configuration. A server with an address belongs to it if an
+// interface or a service option server-identifier of the configuration has that address. A server without an address belongs to it if its
+// DUID is that of a server of the configuration.
 func (w *refusedWriter) isOwn(s dhcplease.OtherServer) (own bool, err error) {
 	in := store.Compare{Field: configurationColumn, Op: "eq", Value: w.server.Configuration}
 	if !s.Address.IsValid() {

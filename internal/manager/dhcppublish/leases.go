@@ -23,8 +23,8 @@ func queueRequest(tx *store.Tx, configuration, server int64) error {
 	return queueChange(tx, configuration, -server)
 }
 
-// isRequest returns the server of a queued request for leases; is is false for another change.
-func isRequest(what int64) (server int64, is bool) { return -what, what < 0 }
+// requestedServer returns the id of the server in a queued request for leases (a negative what). ok is false for other queued changes.
+func requestedServer(what int64) (server int64, ok bool) { return -what, what < 0 }
 
 // queueChange queues a changed network or MAC pool for the live deployment.
 func queueChange(tx *store.Tx, configuration, what int64) error {

@@ -372,7 +372,7 @@ func (l *Live) deployAlone(ctx context.Context, all []dueChange) (err error) {
 // deployOne deploys the changes of a network or a MAC pool to all servers that have it, or a request for leases. It returns the service
 // points to wake.
 func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
-	server, requests := isRequest(id)
+	server, requests := requestedServer(id)
 	if requests {
 		id = server
 	}

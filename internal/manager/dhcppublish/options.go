@@ -196,12 +196,16 @@ func (c *compiler) clientOption(at int64, one chosen) (item dhcpdata.Option, sen
 	if d.Code != nil {
 		code = *d.Code
 	}
-	if code <= 0 || !c.v6 && code > maxCode || code > math.MaxUint16 {
-		return item, false, fmt.Errorf("the code %d cannot be sent", code)
+	most := int64(maxCode)
+	if c.v6 {
+		most = math.MaxUint16
+	}
+	if code <= 0 || code > most {
+		return item, false, fmt.Errorf("option code %d is out of range: use 1 to %d", code, most)
 	}
 	if one.kind != "DHCPVendorOption" && dhcpdata.IsFixed(uint16(code), c.v6) { //nolint:gosec // checked
-		return item, false, fmt.Errorf("a server does not send option %d as it is set: it determines the option itself, or the option is "+
-			"obsolete", code)
+		return item, false, fmt.Errorf("option %d cannot be set: the server determines it itself, or it is obsolete; remove the option",
+			code)
 	}
 	if one.name == presentAlone && string(one.value) == "false" {
 		return item, false, nil

@@ -237,8 +237,12 @@ func rawValue(format json.RawMessage, words []word) (json.RawMessage, error) {
 	entries = append(entries, entry)
 	var one string
 	if json.Unmarshal(format, &one) == nil {
-		if len(entries) != 1 || len(entries[0]) != 1 {
-			return nil, fmt.Errorf("one value is needed")
+		words := 0
+		for _, e := range entries {
+			words += len(e)
+		}
+		if words != 1 {
+			return nil, fmt.Errorf("must be exactly one value, not %d words", words)
 		}
 		return json.Marshal(entries[0][0])
 	}
@@ -252,7 +256,7 @@ func rawValue(format json.RawMessage, words []word) (json.RawMessage, error) {
 	var flat []any
 	for _, e := range entries {
 		if len(e) != 1 {
-			return nil, fmt.Errorf("values must be separated by commas")
+			return nil, fmt.Errorf("separate the values by commas: found %d words in one value", len(e))
 		}
 		flat = append(flat, e[0])
 	}

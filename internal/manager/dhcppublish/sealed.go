@@ -16,7 +16,7 @@ const (
 	sealedPurpose = "DHCP zones"
 )
 
-// sealRecords returns records as they are stored.
+// sealRecords returns a copy of records in which zone records, which contain secrets of keys, are encrypted.
 func sealRecords(tx *store.Tx, records []dhcpdata.Record) ([]dhcpdata.Record, error) {
 	out := slices.Clone(records)
 	for i, r := range out {
@@ -32,7 +32,8 @@ func sealRecords(tx *store.Tx, records []dhcpdata.Record) ([]dhcpdata.Record, er
 	return out, nil
 }
 
-// openRecords returns stored records as they are sent.
+// openRecords decrypts sealed records in place and returns the same slice. Other records are unchanged. It returns an error if a secret
+// cannot be decrypted.
 func openRecords(tx *store.Tx, records []dhcpdata.Record) ([]dhcpdata.Record, error) {
 	for i, r := range records {
 		if len(r) == 0 || r[0] != sealedLetter {

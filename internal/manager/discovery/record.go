@@ -27,7 +27,7 @@ type Scan struct {
 func (s *Sweeper) Record(ctx context.Context, policy int64, scan Scan) error {
 	held, err := s.lease.Acquire(ctx)
 	if err == nil && !held {
-		err = errors.New("another manager runs reconciliation policies")
+		err = errors.New("another manager holds the reconciliation lease: retry there, or when it has finished")
 	}
 	if err != nil {
 		return fmt.Errorf("record a scan: %w", err)

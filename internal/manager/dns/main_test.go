@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
-// start returns the API of the trades that the tests ask.
+// start returns a test API with the packages that this package's tests need.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
 	return apitest.New(t, ipam.Register, dns.Register, transfer.Register, dnssec.Register, serverconfig.Register, dnspublish.Register)

@@ -144,7 +144,7 @@ func TestNamingPoliciesNumberNames(t *testing.T) {
 	makes(zone, "ber-#", "ber-030") // nor is an undone one
 	first := m.LastTransaction()
 	makes(zone, "ber-#", "ber-035")
-	m.Undo(first) // which nothing made since is in the way of
+	m.Undo(first) // allowed: no later change depends on it
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
 	makes(zone, "ber-#", "ber-045") // a name that is there is passed over
 	m.Want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, apitest.MergePatch)

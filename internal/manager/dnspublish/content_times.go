@@ -19,7 +19,8 @@ type contentOf struct {
 	hash   string
 }
 
-// maxContentTimes is the number of times that are kept. Names of other differences are examined again.
+// maxContentTimes is the maximum number of stored times. At the limit all are dropped; deployments then examine the names of those
+// differences again.
 const maxContentTimes = 4096
 
 // record stores that the content of a difference was computed from a snapshot that is not older than since.

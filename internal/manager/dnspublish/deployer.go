@@ -68,7 +68,7 @@ type Deployer struct {
 	// this manager holds the lease and only records change.
 	plan    *plan
 	planned int64
-	whole   largeZone
+	whole   largeZoneLock
 	times   contentTimes
 }
 

@@ -109,19 +109,19 @@ func (p *packedZone) checkAliases(all []zonedata.Entry) error {
 	return nil
 }
 
-// largeZone is held while a large zone is examined as a whole, so that the memory for it is needed once.
-type largeZone struct {
+// largeZoneLock limits the manager to one large zone that is examined as a whole, because that needs much memory.
+type largeZoneLock struct {
 	mu sync.Mutex
 	// held reports that the current deployment holds mu. Only runDeployments uses it.
 	held bool
 }
 
-// errLargeZone reports that another large zone is examined as a whole.
+// errLargeZone reports that another deployment examines a large zone. Retry later.
 var errLargeZone = errors.New("another large zone is examined")
 
-// takeZone takes it for a deployment if a zone is large. It returns errLargeZone instead of waiting, because the snapshot
-// would be old by then.
-func (l *largeZone) takeZone(p *plan, z *plannedZone, is deployedZone) error {
+// acquireFor acquires the lock if a zone is large and the deployment does not hold the lock yet. It returns errLargeZone instead of
+// waiting, because the snapshot would be old by then. The caller calls release when the deployment ends.
+func (l *largeZoneLock) acquireFor(p *plan, z *plannedZone, is deployedZone) error {
 	if l.held {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (l *largeZone) takeZone(p *plan, z *plannedZone, is deployedZone) error {
 	return nil
 }
 
-// release releases it if the deployment holds it.
-func (l *largeZone) release() {
+// release releases the lock if the deployment holds it.
+func (l *largeZoneLock) release() {
 	if l.held {
 		l.held = false
 		l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *largeZone) release() {
 }
 
 // await waits until no large zone is examined.
-func (l *largeZone) await() {
+func (l *largeZoneLock) await() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 }

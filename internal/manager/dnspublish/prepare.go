@@ -175,7 +175,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 				c.complete = now.Add(-time.Minute).UnixMilli()
 			}
 		default:
-			if err := d.whole.takeZone(p, z, is); err != nil {
+			if err := d.whole.acquireFor(p, z, is); err != nil {
 				return err
 			}
 			if c, err = p.publication(z, nil, now); !p.isForeign(z) {
@@ -324,7 +324,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 		if err != nil {
 			return err
 		}
-		if err := d.whole.takeZone(p, z, is); err != nil {
+		if err := d.whole.acquireFor(p, z, is); err != nil {
 			return err
 		}
 		c, err := p.publication(z, wanted.selector(z.view), p.api.Store.Now())

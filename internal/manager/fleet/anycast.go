@@ -252,8 +252,8 @@ func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []depl
 	return kept, nil
 }
 
-// recordAnycastMoves records which anycast addresses went up or down by a report that is not stored yet. r may be nil.
-func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
+// recordAnycastChange records which anycast addresses went up or down by a report that is not stored yet. r may be nil.
+func (s *Service) recordAnycastChange(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
 	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
 		return nil
 	}
@@ -268,7 +268,7 @@ func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []de
 			if before[i].IsUp == after[i].IsUp {
 				continue
 			}
-			if err := s.recordMove(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
+			if err := s.recordChange(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
 				after[i].IPAddress); err != nil {
 				return err
 			}

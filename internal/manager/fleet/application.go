@@ -163,7 +163,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			generation, now, title, anycast, limits); err != nil {
 			return err
 		}
-		if err := s.recordMove(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
+		if err := s.recordChange(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
 			return err
 		}
 		return addPointHistory(tx, servicePoint, "ADD_APPLICATION", "Service point %s: deployed application %s (%s)", *c.Name, id)
@@ -233,7 +233,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if d.Status == checkin.DeployFailed { // the deployment is retried
 			status = checkin.Deploying
 		}
-		if err := s.recordApplicationMoves(tx, d, status, d.UpdateStatus, was); err != nil {
+		if err := s.recordApplicationChange(tx, d, status, d.UpdateStatus, was); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
@@ -331,7 +331,7 @@ func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.recordApplicationMoves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
+		if err := s.recordApplicationChange(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,

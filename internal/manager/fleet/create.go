@@ -128,7 +128,7 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 }
 
 func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.RegistrationKey) error {
-	if err := s.recordMove(tx, id, fieldStatus, "", Waiting); err != nil {
+	if err := s.recordChange(tx, id, fieldStatus, "", Waiting); err != nil {
 		return err
 	}
 	now := s.now()
@@ -148,7 +148,7 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 // rekey gives a service point a new registration key. All its earlier certificates become invalid.
 func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.RegistrationKey) error {
 	if before != Waiting {
-		if err := s.recordMove(tx, id, fieldStatus, before, Waiting); err != nil {
+		if err := s.recordChange(tx, id, fieldStatus, before, Waiting); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		return err
 	}
 	if n > 0 {
-		if err := s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "new registration key created"); err != nil {
+		if err := s.recordChange(tx, id, fieldConnection, Connected, NotConnected, "new registration key created"); err != nil {
 			return err
 		}
 	}

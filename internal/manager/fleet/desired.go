@@ -40,8 +40,8 @@ func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int
 	return s.nextGenerationOf(generation), err
 }
 
-// nextGenerationOf returns the generation that follows another one; later is the same in SQL. It derives from the time, so that a restored
-// database does not assign a generation twice.
+// nextGenerationOf returns the generation after desired: the current time in Unix milliseconds, or desired+1 if that is later. Because it
+// derives from the time, a restored database does not assign a generation twice. nextGenerationSQL is the same in SQL.
 func (s *Service) nextGenerationOf(desired int64) int64 { return max(s.now().UnixMilli(), desired+1) }
 
 // writeDesired writes the new generation of the desired state of a service point.
@@ -60,13 +60,13 @@ func (s *Service) desiredOfNode(tx *store.Tx, at nodeID) (map[nodeID]*checkin.De
 }
 
 // desired returns the desired states of up to maxBatch nodes. Nodes whose service point is not in points get no entry.
-func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownPoint) (map[nodeID]*checkin.Desired, error) {
-	states := make(map[nodeID]*checkin.Desired, len(seats))
-	if len(seats) == 0 {
+func (s *Service) desired(tx *store.Tx, nodes []nodeID, points map[string]knownPoint) (map[nodeID]*checkin.Desired, error) {
+	states := make(map[nodeID]*checkin.Desired, len(nodes))
+	if len(nodes) == 0 {
 		return states, nil
 	}
-	ids := make([]string, len(seats))
-	for i, at := range seats {
+	ids := make([]string, len(nodes))
+	for i, at := range nodes {
 		ids[i] = at.id
 	}
 	applications := map[string][]checkin.DesiredApplication{}
@@ -77,7 +77,7 @@ func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownP
 	}); err != nil {
 		return nil, err
 	}
-	for _, at := range seats {
+	for _, at := range nodes {
 		p, there := points[at.id]
 		if !there {
 			continue
@@ -88,7 +88,7 @@ func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownP
 		}
 		d.Applications = append([]checkin.DesiredApplication{}, applications[at.id]...)
 		if p.update.Version != "" && p.mayHaveNodes {
-			siblings, err := nodes(tx, at.id)
+			siblings, err := readNodes(tx, at.id)
 			if err != nil {
 				return nil, err
 			}
@@ -114,8 +114,9 @@ func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
 		Anycast: a.anycast, Limits: a.Limits, ServesContent: s.programs[a.Name].ServesContent}
 }
 
-// later is an SQL expression: the next generation of a desired state. Both its arguments are the current time in Unix milliseconds.
-const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
+// nextGenerationSQL is an SQL expression for the next generation of a desired state, as nextGenerationOf computes it. Both of its
+// placeholders are the current time in Unix milliseconds.
+const nextGenerationSQL = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is the content that the applications of a service point serve.
 type Served struct {

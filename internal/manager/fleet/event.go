@@ -21,21 +21,21 @@ const (
 	fieldMachines = "machines"
 )
 
-// Move is a counted change: the field and its new value.
-type Move struct{ Field, After string }
+// StatusChange is a counted change of a field of a service point, and its new value.
+type StatusChange struct{ Field, After string }
 
-// Observe sets the function called for each committed move. It must be called before any other method.
-func (s *Service) Observe(observe func(Move)) { s.observe = observe }
+// Observe sets the function called for each committed change. It must be called before any other method.
+func (s *Service) Observe(observe func(StatusChange)) { s.observe = observe }
 
-// SetMoveObserver sets the function that is called in each transaction that changes the status or connection of service points. It must be
-// called before any other method.
-func (s *Service) SetMoveObserver(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
-	s.notifyMove = told
+// SetChangeObserver sets the function that is called in each transaction that changes the status or connection of service points. It must
+// be called before any other method.
+func (s *Service) SetChangeObserver(notify func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
+	s.notifyChange = notify
 }
 
-// moves collects the moves of a transaction: those to count, the events to write and the log lines to print after the commit.
-type moves struct {
-	counted []Move
+// changeLog collects the changes of a transaction: those to count, the events to write and the log lines to print after the commit.
+type changeLog struct {
+	counted []StatusChange
 	events  []event
 	logged  []func()
 }
@@ -46,18 +46,18 @@ type event struct {
 	Event
 }
 
-// withEvents returns an updater that writes the events of a transaction at its end. After the commit it counts and logs the moves.
+// withEvents returns an updater that writes the events of a transaction at its end. After the commit it counts and logs the changes.
 func (s *Service) withEvents(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
-		var done *moves
+		var done *changeLog
 		err := update(ctx, author, func(tx *store.Tx) error {
-			all := &moves{}
+			all := &changeLog{}
 			s.mu.Lock()
-			s.movesOf[tx] = all
+			s.changeLogOf[tx] = all
 			s.mu.Unlock()
 			defer func() {
 				s.mu.Lock()
-				delete(s.movesOf, tx)
+				delete(s.changeLogOf, tx)
 				s.mu.Unlock()
 				done = all // of the last attempt, if the transaction was repeated
 			}()
@@ -72,7 +72,7 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 		if done == nil {
 			return nil
 		}
-		s.logMoves(done)
+		s.logChanges(done)
 		for _, m := range done.counted {
 			if s.observe != nil {
 				s.observe(m)
@@ -85,24 +85,24 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 	}
 }
 
-// maxLoggedMoves is the number of equal moves in one transaction that are logged one by one. More are logged as one line.
-const maxLoggedMoves = 20
+// maxLoggedChanges is the number of equal changes in one transaction that are logged one by one. More are logged as one line.
+const maxLoggedChanges = 20
 
-// logMoves logs committed moves one by one, or as one line with their number if many are equal.
-func (s *Service) logMoves(all *moves) {
+// logChanges logs committed changes one by one, or as one line with their number if many are equal.
+func (s *Service) logChanges(all *changeLog) {
 	for _, log := range all.logged {
 		log()
 	}
-	type move struct{ field, before, after, reason string }
-	number := map[move]int{}
+	type change struct{ field, before, after, reason string }
+	number := map[change]int{}
 	for _, e := range all.events {
-		number[move{e.Field, e.Before, e.After, e.Reason}]++
+		number[change{e.Field, e.Before, e.After, e.Reason}]++
 	}
 	for _, e := range all.events {
-		of := move{e.Field, e.Before, e.After, e.Reason}
+		of := change{e.Field, e.Before, e.After, e.Reason}
 		switch n := number[of]; {
 		case n == 0: // logged already
-		case n > maxLoggedMoves:
+		case n > maxLoggedChanges:
 			s.log.Info("service points changed", "number", n, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
 			number[of] = 0
 		default:
@@ -111,11 +111,11 @@ func (s *Service) logMoves(all *moves) {
 	}
 }
 
-// movesIn returns the moves of a transaction started by withEvents; nil for other transactions.
-func (s *Service) movesIn(tx *store.Tx) *moves {
+// changesIn returns the changes of a transaction started by withEvents; nil for other transactions.
+func (s *Service) changesIn(tx *store.Tx) *changeLog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.movesOf[tx]
+	return s.changeLogOf[tx]
 }
 
 // rowsTopic is touched by transactions that change what a list of the fleet shows or finds. changingRows does so, and so do the writers of
@@ -158,24 +158,24 @@ func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
 // keptEvents is the number of events kept of each service point.
 const keptEvents = 200
 
-// recordMove records a change of a field of a service point, with its reasons if known.
-func (s *Service) recordMove(tx *store.Tx, id, field, before, after string, reasons ...string) error {
-	return s.recordMoves(tx, []string{id}, field, before, after, reasons...)
+// recordChange records a change of a field of a service point, with its reasons if known.
+func (s *Service) recordChange(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	return s.recordChanges(tx, []string{id}, field, before, after, reasons...)
 }
 
-// recordMoves records the same change of a field of several service points.
-func (s *Service) recordMoves(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
+// recordChanges records the same change of a field of several service points.
+func (s *Service) recordChanges(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
 	name := field[strings.LastIndexByte(field, '/')+1:] // the applications are counted together
 	if name != field {
 		name = "application " + name
 	}
-	now, all := s.now().UnixMilli(), s.movesIn(tx)
+	now, all := s.now().UnixMilli(), s.changesIn(tx)
 	for _, id := range ids {
-		all.counted = append(all.counted, Move{name, after})
+		all.counted = append(all.counted, StatusChange{name, after})
 		all.events = append(all.events, event{id, Event{now, field, before, after, strings.Join(reasons, "; ")}})
 	}
-	if s.notifyMove != nil && (field == fieldStatus || field == fieldConnection) {
-		return s.notifyMove(tx, ids, field, after, reasons)
+	if s.notifyChange != nil && (field == fieldStatus || field == fieldConnection) {
+		return s.notifyChange(tx, ids, field, after, reasons)
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestMovesAreLogged checks that each committed move has a log line, and that many equal moves have one line together. Moves that were not
-// committed have none.
+// TestMovesAreLogged checks that each committed change has a log line, and that many equal changes have one line together. Moves that were
+// not committed have none.
 func TestMovesAreLogged(t *testing.T) {
-	h := newTestFleet(t, "", maxLoggedMoves+1)
+	h := newTestFleet(t, "", maxLoggedChanges+1)
 	var log bytes.Buffer
 	h.f.log = slog.New(slog.NewTextHandler(&log, nil))
 	lines := func(parts ...string) (n int) {
@@ -32,7 +32,7 @@ func TestMovesAreLogged(t *testing.T) {
 	move := func(ids []string, fails error) {
 		t.Helper()
 		err := h.f.change(h.ctx, func(tx *store.Tx) error {
-			return errors.Join(h.f.recordMoves(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
+			return errors.Join(h.f.recordChanges(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
 		})
 		if !errors.Is(err, fails) {
 			t.Fatal(err)

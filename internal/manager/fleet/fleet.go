@@ -82,17 +82,17 @@ type Service struct {
 	wakeWorkers int
 	// paces is the earliest time of the next report of each source. Guarded by mu.
 	paces map[reportSource]time.Time
-	// movesOf holds the moves of each open transaction. mu guards the map; each entry belongs to its transaction.
-	movesOf map[*store.Tx]*moves
+	// changeLogOf holds the changes of each open transaction. mu guards the map; each entry belongs to its transaction.
+	changeLogOf map[*store.Tx]*changeLog
 	// logs holds a channel for each requested log excerpt, by request id. The channel is closed when the excerpt may have arrived. Guarded
 	// by mu.
 	logs map[string]chan struct{}
-	// observe is called for each committed move; nil disables it.
-	observe func(Move)
+	// observe is called for each committed change; nil disables it.
+	observe func(StatusChange)
 	// startedAt is the last time passed to Begins, in Unix milliseconds.
 	startedAt atomic.Int64
-	// notifyMove is called in the transaction that changes the status or the connection of service points; nil disables it.
-	notifyMove func(tx *store.Tx, ids []string, field, after string, reasons []string) error
+	// notifyChange is called in the transaction that changes the status or the connection of service points; nil disables it.
+	notifyChange func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
 // SetStart sets the time since when service points can reach this manager. New sets it to the current time.
@@ -107,8 +107,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		changedElsewhere: make(chan struct{}, 1), advanceNow: make(chan struct{}, 1), ended: make(chan struct{}, 1),
 		contacts:     map[string]contact{},
 		nodeContacts: map[nodeID]contact{}, waitersOf: map[string]*waiters{},
-		paces:   map[reportSource]time.Time{},
-		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
+		paces:       map[reportSource]time.Time{},
+		changeLogOf: map[*store.Tx]*changeLog{}, logs: map[string]chan struct{}{}}
 	f.shownCache = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: maxShown})
 	f.keyCache = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: maxQuestions})
 	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker(), stream.Counters: f.counterTaker()}
@@ -165,7 +165,7 @@ func (s *Service) Attend(ctx context.Context) {
 		case <-s.changedElsewhere:
 		}
 		if err := s.wakeChanged(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "reading changed service points failed", "error", err)
+			s.log.ErrorContext(ctx, "read changed service points failed", "error", err)
 		}
 	}
 }

@@ -400,10 +400,10 @@ func (s *Service) processBatch(some []*waitingCheckIn) {
 func (w *waitingCheckIn) sendAsync(f *wakeResult) {
 	o := &w.service.ordering
 	o.start()
-	told := sync.OnceFunc(o.done)
+	done := sync.OnceFunc(o.done)
 	go func() {
-		defer time.AfterFunc(maxWakeDelay, told).Stop()
-		defer told()
+		defer time.AfterFunc(maxWakeDelay, done).Stop()
+		defer done()
 		if f.err == nil {
 			ctx, cancel := context.WithTimeout(w.reply.Context, batchTimeout)
 			defer cancel()
@@ -420,19 +420,19 @@ func mayConcernOne(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && (!known || p.Status < http.StatusInternalServerError)
 }
 
-// evaluate fills in the results of a batch of check-ins.
-func (s *Service) evaluate(tx *store.Tx, some []*waitingCheckIn, all []wakeResult) error {
-	ids := make([]string, len(some))
-	for i, w := range some {
+// evaluate fills in results: results[i] is the result of checkIns[i]. It returns an error that concerns the whole batch.
+func (s *Service) evaluate(tx *store.Tx, checkIns []*waitingCheckIn, results []wakeResult) error {
+	ids := make([]string, len(checkIns))
+	for i, w := range checkIns {
 		ids[i] = w.shown.Subject.CommonName
 	}
 	points, err := knownPoints(tx, ids)
 	if err != nil {
 		return err
 	}
-	var seats []nodeID
-	for i, w := range some {
-		f := &all[i]
+	var nodes []nodeID
+	for i, w := range checkIns {
+		f := &results[i]
 		w.known, f.err = rowOfCertificate(tx, points, nodeIDOf(w.shown), w.shown)
 		if _, refused := problem.As(f.err); f.err != nil && !refused {
 			return f.err
@@ -441,15 +441,15 @@ func (s *Service) evaluate(tx *store.Tx, some []*waitingCheckIn, all []wakeResul
 			f.err = s.checkExpiry(w.shown)
 		}
 		if f.answer, f.isReady = w.pendingAnswer(); f.err == nil && f.isReady && w.rq.Desired != f.answer.Desired {
-			seats = append(seats, w.known.at)
+			nodes = append(nodes, w.known.at)
 		}
 	}
-	states, err := s.desired(tx, seats, points)
+	states, err := s.desired(tx, nodes, points)
 	if err != nil {
 		return err
 	}
-	for i, w := range some {
-		if f := &all[i]; f.err == nil && f.isReady && w.rq.Desired != f.answer.Desired {
+	for i, w := range checkIns {
+		if f := &results[i]; f.err == nil && f.isReady && w.rq.Desired != f.answer.Desired {
 			f.err = w.addState(states, &f.answer)
 		}
 	}

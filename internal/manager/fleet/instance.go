@@ -226,7 +226,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	c := s.scanner()
 	var rows []node
 	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
-		if rows, err = nodes(tx, id); err != nil {
+		if rows, err = readNodes(tx, id); err != nil {
 			return err
 		}
 		one, err := c.read(tx, "WHERE s.id = ?", []any{id})

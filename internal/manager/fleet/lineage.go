@@ -207,7 +207,7 @@ func (s *Service) updateLineage(tx *store.Tx, w *pendingReport, is *pointState, 
 	}
 	if n := 1 + len(l.Others); n != several {
 		is.digest, is.sequence = "", 0
-		if err := errors.Join(s.recordMove(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
+		if err := errors.Join(s.recordChange(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
 			cmp.Or(l.condition(), "no other machine has asked for "+othersSilentAfter.String())),
 			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
 			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {

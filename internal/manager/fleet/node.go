@@ -40,9 +40,9 @@ type node struct {
 	report *checkin.Report
 }
 
-// nodes returns the nodes of a service point in the order of their numbers, without removed nodes. A service point that never could have
-// several nodes has none.
-func nodes(tx *store.Tx, id string) (all []node, err error) {
+// readNodes returns the nodes of a service point in the order of their numbers, without removed nodes. A service point that never could
+// have several nodes has none.
+func readNodes(tx *store.Tx, id string) (all []node, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
 		var n node
 		var connected int64
@@ -115,7 +115,7 @@ func (s *Service) updateNodes(tx *store.Tx, id string, fn func() error) error {
 	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil {
 		return err
 	}
-	all, err := nodes(tx, id)
+	all, err := readNodes(tx, id)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Service) updateNodes(tx *store.Tx, id string, fn func() error) error {
 	if err != nil {
 		return err
 	}
-	if all, err = nodes(tx, id); err != nil {
+	if all, err = readNodes(tx, id); err != nil {
 		return err
 	}
 	now := *is
@@ -192,7 +192,7 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		if err := lockPoint(tx, id); err != nil {
 			return err
 		}
-		all, err := nodes(tx, id)
+		all, err := readNodes(tx, id)
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error 
 	if count == before {
 		return nil
 	}
-	if err := s.recordMove(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
+	if err := s.recordChange(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
 		return err
 	}
 	return tx.Write("UPDATE service_point SET node_count = ?, several = CASE WHEN several = 1 OR ? > 1 THEN 1 ELSE 0 END WHERE id = ?", count,
@@ -262,7 +262,7 @@ func (s *Service) changeNodeCount(tx *store.Tx, id string, count int64) error {
 	if count > 1 && variant == checkin.V4 {
 		return problem.Invalid("nodeCount", "a Service Point v4 has one node")
 	}
-	all, err := nodes(tx, id)
+	all, err := readNodes(tx, id)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (s *Service) changeNodeCount(tx *store.Tx, id string, count int64) error {
 // assignNode returns the node for a machine that enrols with the public key public, and the generation of its certificate. This is the node
 // of an earlier enrolment with the same key whose answer was lost, or a free one. Earlier generations are invalid for the node.
 func (s *Service) assignNode(tx *store.Tx, known enrolment, public string) (at nodeID, generation int64, err error) {
-	all, err := nodes(tx, known.id)
+	all, err := readNodes(tx, known.id)
 	if err != nil {
 		return at, 0, err
 	}
@@ -374,7 +374,7 @@ func (s *Service) markNodeConnected(tx *store.Tx, one nodeID, heard time.Time) e
 	return s.updateNodes(tx, one.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
 			s.now().Add(-time.Since(heard)).UnixMilli(), one.id, one.node),
-			s.recordMove(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
+			s.recordChange(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
 	})
 }
 
@@ -383,7 +383,7 @@ func (s *Service) markNodeStopped(tx *store.Tx, at nodeID) (others bool, err err
 	if err := lockPoint(tx, at.id); err != nil {
 		return false, err
 	}
-	all, err := nodes(tx, at.id)
+	all, err := readNodes(tx, at.id)
 	if err != nil {
 		return false, err
 	}
@@ -400,7 +400,7 @@ func (s *Service) markNodeStopped(tx *store.Tx, at nodeID) (others bool, err err
 	}
 	return others, s.updateNodes(tx, at.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
-			at.id, at.node), s.recordMove(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node shut down"))
+			at.id, at.node), s.recordChange(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node shut down"))
 	})
 }
 
@@ -417,7 +417,7 @@ func (s *Service) markSilentNodes(ctx context.Context, update store.Updater) err
 			if err != nil {
 				return err
 			}
-			all, err := nodes(tx, id)
+			all, err := readNodes(tx, id)
 			if err != nil {
 				return err
 			}
@@ -429,7 +429,7 @@ func (s *Service) markSilentNodes(ctx context.Context, update store.Updater) err
 				s.log.WarnContext(ctx, "node disconnected", "node", at.String(), "silentFor", s.silence().String())
 				if err := s.updateNodes(tx, id, func() error {
 					return errors.Join(tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number),
-						s.recordMove(tx, id, fieldNode, Connected, NotConnected, at.String()))
+						s.recordChange(tx, id, fieldNode, Connected, NotConnected, at.String()))
 				}); err != nil {
 					return err
 				}

@@ -89,7 +89,7 @@ func TestConnectedOnce(t *testing.T) {
 	now := h.f.now().UnixMilli()
 	written := make(chan error)
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
-		back, err := h.f.justConnected(tx, []string{id})
+		back, err := h.f.disconnectedOf(tx, []string{id})
 		if err != nil || !back[id] {
 			t.Errorf("it is back: %v (%v)", back, err)
 		}

@@ -42,7 +42,7 @@ func (s *Service) applyStep(ctx context.Context, update store.Updater, next step
 				become, reason = next.become, next.reason
 			}
 			if become != r.Status {
-				s.recordRolloutMove(tx, r.ID, r.Status, become, reason)
+				s.recordRolloutChange(tx, r.ID, r.Status, become, reason)
 			}
 			return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", become, reason, next.wave, r.ID)
 		}); err != nil {
@@ -177,15 +177,15 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 		tx.Touch(store.Detail(topic, id))
 	}
 	for to, some := range moves {
-		if err := s.recordMoves(tx, some, fieldUpdate, to.before, to.after, to.reason); err != nil {
+		if err := s.recordChanges(tx, some, fieldUpdate, to.before, to.after, to.reason); err != nil {
 			return err
 		}
 	}
 	now := s.now().UnixMilli()
 	for to, some := range goals {
 		in, args := idCondition(tx, some)
-		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+later+
-			", desired = "+later+", revision = revision + 1 WHERE id "+in,
+		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+nextGenerationSQL+
+			", desired = "+nextGenerationSQL+", revision = revision + 1 WHERE id "+in,
 			append([]any{to.target, to.status, now, now, now, now}, args...)...); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		if !s.store.HasOneWriter() {
 			tx.Touch(rowsTopic)
 		}
-		back, err := s.justConnected(tx, ids)
+		back, err := s.disconnectedOf(tx, ids)
 		if err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func (s *Service) writeLastSeen(tx *store.Tx, id string, last int64) error {
 		s.now().UnixMilli())
 }
 
-// markConnected marks a disconnected service point as connected and records the move, once even if several managers do so at the same time.
-// It then writes the last contact.
+// markConnected marks a disconnected service point as connected and records the change, once even if several managers do so at the same
+// time. It then writes the last contact.
 func (s *Service) markConnected(tx *store.Tx, id string, last int64) error {
 	n, err := tx.Exec("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO NOTHING", last, id)
@@ -137,7 +137,7 @@ func (s *Service) markConnected(tx *store.Tx, id string, last int64) error {
 		n, err = tx.Exec("UPDATE presence SET connected = 1 WHERE service_point = ? AND connected = 0", id)
 	}
 	if err == nil && n > 0 {
-		err = s.recordMove(tx, id, fieldConnection, NotConnected, Connected)
+		err = s.recordChange(tx, id, fieldConnection, NotConnected, Connected)
 	}
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Service) markStopped(ctx context.Context, known row) error {
 				return err
 			}
 		}
-		back, err := s.justConnected(tx, []string{id})
+		back, err := s.disconnectedOf(tx, []string{id})
 		if err != nil {
 			return err
 		}
@@ -179,22 +179,22 @@ func (s *Service) markStopped(ctx context.Context, known row) error {
 			back[id] {
 			return err
 		}
-		return s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "the service point shut down")
+		return s.recordChange(tx, id, fieldConnection, Connected, NotConnected, "the service point shut down")
 	})
 }
 
-// justConnected returns the service points of ids that are not connected in the database. The rows of the others are locked, so that none
-// is marked silent before this transaction ends.
-func (s *Service) justConnected(tx *store.Tx, ids []string) (back map[string]bool, err error) {
-	back = make(map[string]bool, len(ids))
+// disconnectedOf returns those service points of ids that the database has as disconnected or has no presence of. It locks the presence
+// rows of the others until the transaction ends, so that no sweep marks them as silent meanwhile.
+func (s *Service) disconnectedOf(tx *store.Tx, ids []string) (disconnected map[string]bool, err error) {
+	disconnected = make(map[string]bool, len(ids))
 	args := make([]any, len(ids))
 	for i, id := range ids {
-		args[i], back[id] = id, true
+		args[i], disconnected[id] = id, true
 	}
-	return back, tx.Each(func(scan func(...any) error) error {
+	return disconnected, tx.Each(func(scan func(...any) error) error {
 		var id string
 		err := scan(&id)
-		delete(back, id)
+		delete(disconnected, id)
 		return err
 	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+placeholders(len(ids))+") ORDER BY service_point"+
 		tx.Locking(), args...)
@@ -217,7 +217,7 @@ func (s *Service) expireKeys(ctx context.Context, update store.Updater) error {
 			if err != nil || n == 0 {
 				return err
 			}
-			return s.recordMove(tx, id, fieldStatus, Waiting, Expired)
+			return s.recordChange(tx, id, fieldStatus, Waiting, Expired)
 		})
 }
 
@@ -264,7 +264,7 @@ func (s *Service) markSilent(ctx context.Context, update store.Updater) error {
 				return err
 			}
 			s.log.WarnContext(ctx, "service point disconnected", "id", id, "silentFor", s.silence().String())
-			return s.recordMove(tx, id, fieldConnection, Connected, NotConnected)
+			return s.recordChange(tx, id, fieldConnection, Connected, NotConnected)
 		})
 }
 

@@ -227,7 +227,7 @@ func TestFailedReportsAreSeparated(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		h := newTestFleet(t, database, 3)
 		broken := errors.New("broken")
-		h.f.SetMoveObserver(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
+		h.f.SetChangeObserver(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
 			if ids[0] == h.ids[1] {
 				return broken
 			}
@@ -339,7 +339,7 @@ func TestKeptEvents(t *testing.T) {
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				for range many {
 					n++
-					if err := h.f.recordMoves(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
+					if err := h.f.recordChanges(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
 						return err
 					}
 				}

@@ -300,7 +300,7 @@ func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) 
 	}
 	if before := now.status; before != statusOf(r) {
 		now.status = statusOf(r)
-		if err := s.recordMove(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
+		if err := s.recordChange(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
 			return err
 		}
 	}
@@ -346,6 +346,6 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 			at.id, at.node); err != nil || connected == 1 {
 			return err
 		}
-		return s.recordMove(tx, at.id, fieldNode, NotConnected, Connected, at.String())
+		return s.recordChange(tx, at.id, fieldNode, NotConnected, Connected, at.String())
 	})
 }

@@ -343,7 +343,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 		if r.Status == RolloutDone && a.to == RolloutRunning && r.Counts[memberAway] == 0 {
 			return problem.Conflict("RolloutState", "rollout %s is %s and no service point was away: %s is not allowed", id, r.Status, action)
 		}
-		s.recordRolloutMove(tx, id, r.Status, a.to, "")
+		s.recordRolloutChange(tx, id, r.Status, a.to, "")
 		if err := addHistory(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, previously %s", id, r.Version, action, r.Status); err != nil {
 			return err
 		}
@@ -398,10 +398,10 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 	})
 }
 
-// recordRolloutMove counts and logs the new status of a rollout after the commit.
-func (s *Service) recordRolloutMove(tx *store.Tx, id, before, after, reason string) {
-	all := s.movesIn(tx)
-	all.counted = append(all.counted, Move{"rollout status", after})
+// recordRolloutChange counts and logs the new status of a rollout after the commit.
+func (s *Service) recordRolloutChange(tx *store.Tx, id, before, after, reason string) {
+	all := s.changesIn(tx)
+	all.counted = append(all.counted, StatusChange{"rollout status", after})
 	all.logged = append(all.logged, func() {
 		s.log.Info("rollout status changed", "rollout", id, "from", before, "to", after, "reason", reason)
 	})

@@ -48,7 +48,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 			string(text), RolloutRunning); err != nil {
 			return err
 		}
-		s.recordRolloutMove(tx, id, "", RolloutRunning, "")
+		s.recordRolloutChange(tx, id, "", RolloutRunning, "")
 		return tx.Bulk(&rolloutMembers, rows)
 	})
 	if err == nil {

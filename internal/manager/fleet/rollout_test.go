@@ -571,7 +571,7 @@ func TestUpdatesEnd(t *testing.T) {
 	} {
 		for _, wrong := range []error{errors.New("it is taken back"), nil} {
 			err := h.f.change(h.ctx, func(tx *store.Tx) error {
-				return errors.Join(h.f.recordMove(tx, h.ids[0], one.field, "", one.after), wrong)
+				return errors.Join(h.f.recordChange(tx, h.ids[0], one.field, "", one.after), wrong)
 			})
 			if !errors.Is(err, wrong) {
 				t.Fatal(err)

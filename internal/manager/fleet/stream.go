@@ -226,7 +226,8 @@ func checkSource(tx *store.Tx, from StreamSource) error {
 	return err
 }
 
-// eventTaker returns the taker of records of the kind stream.Events. They are listed with the moves of their service point.
+// eventTaker returns the taker of records of the kind stream.Events. The events are listed with the status changes of their service
+// point.
 func (s *Service) eventTaker() StreamTaker {
 	return StreamTaker{
 		Decode: func(text json.RawMessage) (any, error) {
@@ -237,7 +238,7 @@ func (s *Service) eventTaker() StreamTaker {
 			return e, e.Check()
 		},
 		Apply: func(tx *store.Tx, from StreamSource, records []any) error {
-			all, now := s.movesIn(tx), s.now().UnixMilli()
+			all, now := s.changesIn(tx), s.now().UnixMilli()
 			name := ""
 			if from.Application != "" {
 				var err error

@@ -46,9 +46,9 @@ func fieldOf(name, application, field string) string {
 	return "applications/" + name + "/" + application + "/" + field
 }
 
-// recordApplicationMoves records the transitions of an application to a new status, with the reasons for the last one, and the change of
+// recordApplicationChange records the transitions of an application to a new status, with the reasons for the last one, and the change of
 // its updateStatus.
-func (s *Service) recordApplicationMoves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
+func (s *Service) recordApplicationChange(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
 	steps, _ := statusPath(d.Status, status)
 	before := d.Status
 	for _, next := range steps {
@@ -56,7 +56,7 @@ func (s *Service) recordApplicationMoves(tx *store.Tx, d deployed, status, updat
 		if next == status {
 			why = reasons
 		}
-		if err := s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
+		if err := s.recordChange(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
 			return err
 		}
 		before = next
@@ -64,13 +64,13 @@ func (s *Service) recordApplicationMoves(tx *store.Tx, d deployed, status, updat
 	if update == updateBefore {
 		return nil
 	}
-	return s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
+	return s.recordChange(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
 }
 
 // applyApplicationReports applies a report to the applications of a service point. r is nil if the service point has only acknowledged a
 // generation.
 func (s *Service) applyApplicationReports(tx *store.Tx, is *pointState, r *checkin.Report) error {
-	if err := s.recordAnycastMoves(tx, is.id, is.applications, r); err != nil {
+	if err := s.recordAnycastChange(tx, is.id, is.applications, r); err != nil {
 		return err
 	}
 	for _, d := range is.applications {
@@ -80,7 +80,7 @@ func (s *Service) applyApplicationReports(tx *store.Tx, is *pointState, r *check
 			continue
 		}
 		tx.Touch(rowsTopic)
-		if err := s.recordApplicationMoves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
+		if err := s.recordApplicationChange(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
 		deleted := int64(0)
@@ -95,7 +95,7 @@ func (s *Service) applyApplicationReports(tx *store.Tx, is *pointState, r *check
 			if s.desiredOf(now).Version != s.desiredOf(d).Version { // the desired version has changed
 				s.renewDesired(tx, is)
 			}
-			all := s.movesIn(tx)
+			all := s.changesIn(tx)
 			all.logged = append(all.logged, func() {
 				s.log.Info("application version changed", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
 					"to", now.Version)

@@ -193,7 +193,7 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		return err
 	}
 	if now != u {
-		if err := s.recordMove(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
+		if err := s.recordChange(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
 			return err
 		}
 	}
@@ -251,13 +251,13 @@ func (s *Service) applyUpdateReport(tx *store.Tx, is *pointState, r *checkin.Rep
 	if now.status != before.status {
 		from := before.status
 		if from == checkin.UpdateQueued { // an update that has ended was running before
-			if err := s.recordMove(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
+			if err := s.recordChange(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
 				return err
 			}
 			from = checkin.UpdateRunning
 		}
 		if now.status != from {
-			if err := s.recordMove(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
+			if err := s.recordChange(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
 				return err
 			}
 		}

@@ -159,11 +159,12 @@ func (c *cells) addNetwork(tx *store.Tx, id int64, network space.Range, used int
 	return nil
 }
 
-// spaceMap returns the cells as a map of the range lies.
-func (c *cells) spaceMap(lies space.Range, kinds []string) *resource.SpaceMap {
-	lies, _ = lies.Intersect(c.whole)
-	first, last := c.span(lies)
-	return &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Length: c.whole.Low.BitLen() - c.shift, Count: len(c.used),
+// spaceMap returns the cells as a map of the part of the whole range that part covers. Cells outside of part have Outside set. kinds are
+// the names of the kinds of cells.
+func (c *cells) spaceMap(part space.Range, kinds []string) *resource.SpaceMap {
+	part, _ = part.Intersect(c.whole)
+	first, last := c.span(part)
+	return &resource.SpaceMap{Range: part, Whole: c.whole, Kinds: kinds, Length: c.whole.Low.BitLen() - c.shift, Count: len(c.used),
 		Cell: func(i int) resource.Cell {
 			one := resource.Cell{Outside: i < first || i > last, Kind: c.kinds[i]}
 			if room := c.size - c.unusable[i]; c.used[i] > 0 && room > 0 {

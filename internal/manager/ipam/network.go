@@ -23,7 +23,7 @@ func registerNetworks(r *resource.Registry) {
 }
 
 // noGateway is the request option that creates a network without a gateway, or removes the gateway.
-var noGateway = resource.Flag("x-bcn-no-gateway", "Make no gateway.")
+var noGateway = resource.Flag("x-bcn-no-gateway", "Create the network without a gateway, or remove its gateway.")
 
 // IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv4Network struct {

@@ -244,7 +244,7 @@ func (c *usageDelta) write() error {
 		return nil
 	}
 	for _, id := range touched {
-		if store.Folds() {
+		if store.ShouldFold() {
 			if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
 				return fmt.Errorf("sum up usage: %w", err)
 			}

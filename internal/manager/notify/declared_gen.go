@@ -17,6 +17,6 @@ var descriptions = map[string]string{
 	"EventSubscription.eventTypes":         "eventTypes are the types of an Event; an empty list means all.",
 	"NotificationGroup":                    "NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps.",
 	"NotificationGroup.eventSubscriptions": "eventSubscriptions select the events to notify of; an empty list selects all.",
-	"NotificationGroup.notificationType":   "notificationType is the way of notification.",
+	"NotificationGroup.notificationType":   "notificationType is the service that sends the notifications: SMTP_SERVICE sends mail, SNMP_TRAP_SERVICE sends traps.",
 	"NotificationGroup.subjects":           "subjects are the users and groups to notify by mail.",
 }

@@ -35,7 +35,7 @@ func registerGroups(r *resource.Registry) {
 // NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps.
 type NotificationGroup struct {
 	schema.Head `unique:"all"`
-	// NotificationType is the way of notification.
+	// NotificationType is the service that sends the notifications: SMTP_SERVICE sends mail, SNMP_TRAP_SERVICE sends traps.
 	NotificationType string `api:"notificationType,required" enum:"SMTP_SERVICE|SNMP_TRAP_SERVICE"`
 	// EventSubscriptions select the events to notify of; an empty list selects all.
 	EventSubscriptions []EventSubscription `api:"eventSubscriptions,notNull"`

@@ -105,8 +105,8 @@ func Parse(texts []string) (prefixes []netip.Prefix, err error) {
 	return prefixes, nil
 }
 
-// ErrDenied reports a connection that is not allowed.
-var ErrDenied = errors.New("the manager does not connect there (--outbound)")
+// ErrDenied reports a connection to an address that stored settings must not reach.
+var ErrDenied = errors.New("connection not allowed")
 
 // Check returns an error if connections to an address are not allowed.
 func Check(a netip.Addr) error {
@@ -118,7 +118,7 @@ func Check(a netip.Addr) error {
 	}
 	for _, p := range denied {
 		if p.Contains(a) {
-			return fmt.Errorf("%s: %w", a, ErrDenied)
+			return fmt.Errorf("%s: %w: stored settings can never reach link-local, multicast and cloud metadata addresses", a, ErrDenied)
 		}
 	}
 	limits := allowed.Load()
@@ -130,7 +130,7 @@ func Check(a netip.Addr) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: %w", a, ErrDenied)
+	return fmt.Errorf("%s: %w: add the address to --outbound of portolan serve", a, ErrDenied)
 }
 
 // Dialer returns a dialer that checks each address after a name was resolved.

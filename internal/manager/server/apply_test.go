@@ -153,7 +153,7 @@ func TestApplyTags(t *testing.T) {
 	if r.Text("deleted") != "1" || r.Text("created") != "1" {
 		t.Errorf("a range that has moved: %s", r.Body)
 	}
-	// It does not go where the other one is refused all the same, or where it lies elsewhere.
+	// The old range is kept if the new one is rejected for another reason.
 	r = m.Want(200, "POST", "/api/v2/apply", strings.Replace(document(true, fmt.Sprintf(ranges, "95-10.1.1.5")), `"prune"`, `"skip":true,"prune"`, 1))
 	if r.Text("deleted") != "0" || r.Text("refused.0.index") != "1" {
 		t.Errorf("a range that cannot be: %s", r.Body)
@@ -221,7 +221,7 @@ func TestApplySplitNetwork(t *testing.T) {
 			t.Errorf("%s: %s addresses", c.rows, n)
 		}
 	}
-	// A network that nothing of the document is in the way of stays, also where a row is refused for another reason.
+	// A network that conflicts with no row of the document is kept, also if a row is rejected for another reason.
 	r := m.Want(200, "POST", "/api/v2/apply", document(true, "10.2.0.0/24", "11.0.0.0/24"))
 	if networks() != "10.1.0.0/23 10.2.0.0/24" || r.Text("deleted") != "0" {
 		t.Errorf("there are %s: %s", networks(), r.Body)

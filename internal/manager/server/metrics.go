@@ -123,8 +123,10 @@ func (m *metrics) countBatch(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
 
-// fleetMoved counts a move.
-func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
+// statusChanged counts a move.
+func (m *metrics) statusChanged(change fleet.StatusChange) {
+	m.moves.WithLabelValues(change.Field, change.After).Inc()
+}
 
 // countStreamed counts records of a kind.
 func (m *metrics) countStreamed(kind string, applied int, lost int64) {

@@ -184,7 +184,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 	}
 }
 
-// TestParkedConnections: how connections end whose check-in waits.
+// TestParkedConnections checks when the connection of a waiting check-in stays open after its answer, and when it is closed.
 func TestParkedConnections(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access")
 	m := startPatient(t, func(o *Options) { o.AccessLog = log })
@@ -279,7 +279,8 @@ func TestContentWaits(t *testing.T) {
 	}
 }
 
-// TestContentOfTwoApplications: each waits for itself, and none ends the other's wait; who asks again has given up its own.
+// TestContentOfTwoApplications checks that content requests of two applications wait independently. A new request of an application ends
+// the earlier one of the same application.
 func TestContentOfTwoApplications(t *testing.T) {
 	m := startPatient(t)
 	_, certificate := m.provisioned("one")
@@ -315,7 +316,7 @@ func TestContentOfTwoApplications(t *testing.T) {
 	apitest.Eventually(t, "there are as many as it can have", func() bool { return m.waiting() == 65 || m.waiting() == 64 })
 }
 
-// TestCheckInsEndWithTheManager: what is held open is answered when the manager ends.
+// TestCheckInsEndWithTheManager checks that a waiting check-in is answered and its connection closed when the manager stops.
 func TestCheckInsEndWithTheManager(t *testing.T) {
 	var w *waiter
 	whole := t
@@ -334,7 +335,7 @@ func TestCheckInsEndWithTheManager(t *testing.T) {
 	}
 }
 
-// TestSessionsResume: a service point that gives up a check-in comes back without certificates.
+// TestSessionsResume checks that a service point that cancelled a check-in resumes its TLS session, without sending certificates again.
 func TestSessionsResume(t *testing.T) {
 	m := startPatient(t)
 	_, certificate := m.provisioned("one")

@@ -95,7 +95,8 @@ type Options struct {
 	AccessLog, AuditLog string
 	// Traces is the URL of the OpenTelemetry collector for traces (ParseTraces); nil disables them.
 	Traces *url.URL
-	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
+	// TrustProxy are the addresses of proxies. They may connect over plain HTTP from other machines, and their X-Forwarded-For is trusted as
+	// the address of the client.
 	TrustProxy []netip.Prefix
 	// NearlyFull is the utilization of a nearly full network, in percent; 0 means DefaultNearlyFull.
 	NearlyFull int
@@ -296,10 +297,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint, serverconfig.ServiceDNS)
 		return is.Content, is.Exists && !is.Silent, err
 	}, Services: m.otherServices()})
-	m.Fleet.Observe(m.metrics.fleetMoved)
+	m.Fleet.Observe(m.metrics.statusChanged)
 	m.Fleet.ObserveStream(m.metrics.countStreamed)
 	m.takeLeases()
-	m.Fleet.SetMoveObserver(serverconfig.PointsMoved)
+	m.Fleet.SetChangeObserver(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.openFigures(); err != nil {
 		return nil, err
@@ -490,7 +491,7 @@ func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handle
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Write(b []byte) (int, error) {
-	q.log.Debug("http", "message", strings.TrimSpace(string(b)))
+	q.log.Debug("http server error", "error", strings.TrimSpace(string(b)))
 	return len(b), nil
 }
 

@@ -182,7 +182,7 @@ func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	if is == store.Ready {
 		return s, err
 	}
-	m.log.WarnContext(ctx, "status is incomplete", "error", err)
+	m.log.WarnContext(ctx, "status collection failed", "error", err)
 	s.Incomplete, s.Database.Condition, s.Database.Since = true, is, &since
 	if s.Space.NearlyFull == nil {
 		s.Space = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{},

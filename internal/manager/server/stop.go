@@ -10,7 +10,8 @@ import (
 // closeTime is the time limit for requests in flight at shutdown.
 const closeTime = 10 * time.Second
 
-// Close ends the manager in order: no new requests, those in flight finish, presence is written down.
+// Close stops the manager. It closes the listeners, waits up to closeTime for requests in flight, and stops background work. It then writes
+// presence, and closes the figures, the database and the logs. It returns the joined errors; an unreachable trace collector is only logged.
 func (m *Manager) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

@@ -48,10 +48,10 @@ func (u *userIndexes) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.m.Address.UserFields.StoreIndexes(there) // those that are not wanted any more are not asked from now on
+	u.m.Address.UserFields.StoreIndexes(there) // filters stop using indexes that will be deleted
 	mine, err := u.lease.Acquire(ctx)
 	if err != nil || !mine {
-		u.m.indexFault.Store(nil) // what was in this manager's way is not in the way of the one that makes them now
+		u.m.indexFault.Store(nil) // another manager holds the lease; it reports its own faults
 		return err
 	}
 	stop := u.lease.Keep(ctx, u.m.log)

@@ -19,7 +19,7 @@ type userFields struct {
 	store *store.Store
 	api   *resource.API
 	cache *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
-	// indexes are the indexes in the database, as last reported by Found; nil before the first report.
+	// indexes are the indexes in the database, as last set by StoreIndexes; nil before the first call.
 	indexes atomic.Pointer[map[store.Index]bool]
 }
 

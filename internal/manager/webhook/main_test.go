@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
-// start returns the API of the trades that the tests ask, for one client.
+// start returns a test API for one client, with the packages that this package's tests need.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
 	return withWorkers(apitest.New(t, ipam.Register, dns.Register, webhook.Register))

@@ -87,7 +87,8 @@ type UpdateAnswer struct {
 
 // RecordSource is an application with records for the manager (portolan/internal/wire/stream).
 type RecordSource interface {
-	// Records waits for pending records and returns them; none when ctx ends. They stay pending until Kept is called.
+	// Records waits for pending records and returns them; none when ctx ends. They stay pending until Acknowledge is called with their
+	// number or a higher one.
 	Records(ctx context.Context) []Record
 	// Acknowledge reports that the service point has stored the records up to a number on its disk.
 	Acknowledge(number int64)

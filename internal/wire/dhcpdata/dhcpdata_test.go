@@ -94,7 +94,7 @@ func TestInvalidRecords(t *testing.T) {
 		`Q{"id":1,"address":"10.0.0.9","action":"dance"}`:                                      "not an order",
 		`F{"id":1,"partner":2,"endpoint":"10.0.0.3:647","mclt":0,"split":128}`:                 "lead time",
 		`X{}`: "unknown kind",
-		`S{"id":1,"name":"a","configuration":2} {}`: "after the object",
+		`S{"id":1,"name":"a","configuration":2} {}`: "after the JSON object",
 	} {
 		if _, err := Decode(Record(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -28,7 +28,7 @@ type Names struct {
 	Reverse string `json:"reverse,omitempty"`
 	TTL     uint32 `json:"ttl,omitempty"`
 	// Guard is the kind of the guard record. IDs are its possible values: that of the client and, after it, those of the same machine in the
-	// other family (ownIDs).
+	// other family (guardValues).
 	Guard Guard `json:"guard,omitempty"`
 	IDs   []Hex `json:"ids,omitempty"`
 	// Overwrite replaces records of other clients (update-conflict-detection). AnyGuard does so for names with a guard record

@@ -74,13 +74,13 @@ func decode[T Item](r Record) (Item, error) {
 	d := json.NewDecoder(bytes.NewReader(r[1:]))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&x); err != nil {
-		return nil, fmt.Errorf("a record %c: %w", r[0], err)
+		return nil, fmt.Errorf("decode DHCP record of type %q: %w", r[0], err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("a record %c: text after the object", r[0])
+		return nil, fmt.Errorf("decode DHCP record of type %q: text after the JSON object", r[0])
 	}
 	if err := x.check(); err != nil {
-		return nil, fmt.Errorf("a record %c: %w", r[0], err)
+		return nil, fmt.Errorf("decode DHCP record of type %q: %w", r[0], err)
 	}
 	return x, nil
 }

@@ -204,7 +204,7 @@ func Read(in io.Reader, t Receiver) error {
 		case partEnd:
 			return t.End()
 		default:
-			err = fmt.Errorf("the data of zones has a part %q, which there is not", kind)
+			err = fmt.Errorf("read zone stream: unknown part %q; the sender may be newer than this program", kind)
 		}
 		if err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Memory of the application: leases take about bytesOfLease each. There may be maxGarbage bytes of garbage before it is collected, or
-// minCollect percent of the leases.
+// Memory of the application. A lease takes about bytesOfLease bytes. The collector runs when garbage has reached maxGarbage bytes, but not
+// before minCollect and not later than maxCollect percent of the memory of the leases.
 const (
 	bytesOfLease = 150
 	maxGarbage   = 32 << 20
@@ -14,7 +14,7 @@ const (
 	maxCollect   = 200
 )
 
-// collectPercent returns the garbage before a collection, in percent of the memory of leases.
+// collectPercent returns the value of GOGC for a number of leases: minCollect to maxCollect.
 func collectPercent(leases int) int {
 	return min(max(100*maxGarbage/max(leases*bytesOfLease, 1), minCollect), maxCollect)
 }

@@ -91,7 +91,7 @@ func (e *engine) endRecall() {
 	e.recall.wanted = false
 	path := filepath.Join(e.dir, recallFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:gosec // in the service point's folder
-		e.log.Error("lease journal failed", "error", err)
+		e.log.Error("lease recovery file not deleted", "error", err)
 	}
 }
 

@@ -462,6 +462,6 @@ func (r *resolver) logMatch(q *policedQuestion, is match) {
 	if !r.logsQueries.Load() {
 		return
 	}
-	r.log.Info("response policy", "client", q.client, "name", q.r.Name(), "type", q.r.Type(), "policy", is.policy.name,
+	r.log.Info("response policy applied", "client", q.client, "name", q.r.Name(), "type", q.r.Type(), "policy", is.policy.name,
 		"trigger", is.trigger, "action", actions[is.rule.action])
 }

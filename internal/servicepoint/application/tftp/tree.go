@@ -72,7 +72,8 @@ func (l *loader) Blob(hash string) error {
 func (l *loader) Data(data []byte) error {
 	l.now.size += int64(len(data))
 	if l.now.size > filetree.MaxFile || l.space.size+int64(len(data)) > filetree.MaxTotal {
-		return fmt.Errorf("the content %.16s… is larger than announced", l.now.hash)
+		return fmt.Errorf("file content %.16s…: exceeds %d MiB for one file or %d MiB for all files", l.now.hash, filetree.MaxFile>>20,
+			filetree.MaxTotal>>20)
 	}
 	_, _ = l.sum.Write(data) // a hash does not fail
 	return l.space.add(data)
