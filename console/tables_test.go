@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"portolan/console/browser"
 )
 
@@ -218,7 +220,7 @@ func TestAssignMany(t *testing.T) {
 	s.fill(p, "Names", "rack7-srv-[01-03]")
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog input[type=number]")].some(i => i.value === "3")`))
 	s.fill(p, "MAC addresses", "00:00:5e:00:53:01\n0000.5e00.5302")
-	s.ok(p.Text("2 MAC addresses for 3 addresses"))
+	s.ok(p.Text("Enter one MAC address for each address: 2 MAC addresses given, 3 required."))
 	s.fill(p, "MAC addresses", "00:00:5e:00:53:01\n0000.5e00.5302\n00-00-5E-00-53-03")
 	s.fill(p, "Host records in zone", "harbour.example")
 	s.take(p, "harbour.example")
@@ -329,8 +331,8 @@ func TestChangedFieldsTogether(t *testing.T) {
 	}
 	p := s.open()
 	s.ok(p.Go("/ui/transactions"))
-	s.ok(p.Text("name three → four"))
-	s.ok(p.Text("name one → two"))
+	s.ok(p.Text("Name three → four"))
+	s.ok(p.Text("Name one → two"))
 	if got := s.eval(p, `performance.getEntriesByType("resource").filter(e => /embed\(operations\)/.test(decodeURIComponent(e.name))).length`); got != "1" && got != "2" {
 		t.Errorf("%s requests for the changes of all rows", got)
 	}
@@ -372,4 +374,80 @@ func TestAssignInANetworkWithADefaultZone(t *testing.T) {
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog button")].some(b => b.innerText === "Apply now" && !b.disabled)`))
 	s.click(p, "Apply now")
 	s.ok(p.Text("Created IPv4 address 10.0.0."))
+}
+
+// TestUnchosenReference checks that Enter in a reference field without a choice does not apply the form, and that a text without a choice
+// is reported when the user leaves the field.
+func TestUnchosenReference(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.click(p, "Assign address")
+	s.fill(p, "Names", "crane-9")
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog button[type=submit]")].some(b => !b.disabled)`))
+	s.fill(p, "Location", "nowhere at all")
+	s.ok(p.Text("No results for “nowhere at all”."))
+	before := s.transactions()
+	s.ok(p.Act(`[...document.querySelectorAll("dialog .reference input")].find(i => i.value === "nowhere at all")`, "e.focus()"))
+	s.press(p, kb.Enter)
+	s.press(p, kb.Tab)
+	s.ok(p.Text("“nowhere at all” was not used: choose a result."))
+	if after := s.transactions(); after != before {
+		t.Errorf("Enter applied the form: %v transactions", after-before)
+	}
+}
+
+// TestNewZoneIsDeployed checks that a zone of the console is deployed unless the user chooses otherwise.
+func TestNewZoneIsDeployed(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	for name, deploy := range map[string]string{"served.example": "true", "planned.example": "false"} {
+		s.ok(p.Go("/ui/names"))
+		s.ok(p.Text("harbour.example"))
+		s.click(p, "New zone")
+		s.fill(p, "Name", name)
+		s.fill(p, "Deploy this zone", deploy)
+		s.ok(p.Wait(`[...document.querySelectorAll("dialog button[type=submit]")].some(b => !b.disabled)`))
+		s.click(p, "Apply now")
+		s.ok(p.Wait(`!document.querySelector("dialog")`))
+		if got := fmt.Sprint(s.api("GET", "/api/v2/zones/"+s.id("zones", "absoluteName:'"+name+"'"), "")["deploymentEnabled"]); got != deploy {
+			t.Errorf("%s: deploymentEnabled is %s", name, got)
+		}
+	}
+}
+
+// TestFilteredDHCP checks the filters of DHCP ranges, reservations and VLANs.
+func TestFilteredDHCP(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.api("POST", "/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.200-10.0.0.220","name":"visitors"}`)
+	s.api("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.230","state":"DHCP_RESERVED","name":"printer-9",`+
+		`"macAddress":{"address":"00:00:5e:00:53:99"}}`)
+	p := s.open()
+	rows := func(want string) {
+		t.Helper()
+		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=row] a")].map(a => a.innerText).join(" ").includes("` + want + `")`))
+	}
+	filter := func(text string) {
+		t.Helper()
+		s.ok(p.Enter(`document.querySelector("form.filter input")`, text))
+		s.press(p, kb.Enter)
+	}
+	s.ok(p.Go("/ui/dhcp"))
+	rows("10.0.0.200")
+	filter("visi")
+	rows("10.0.0.200")
+	filter("10.0.0.210")
+	rows("10.0.0.200")
+	filter("crew")
+	s.ok(p.Text("No ranges match."))
+	s.ok(p.Go("/ui/dhcp?tab=reservations"))
+	rows("10.0.0.230")
+	for _, text := range []string{"printer", "00-00-5e-00-53-99", "0000.5e00.5399", "10.0.0.224/27"} {
+		filter(text)
+		rows("10.0.0.230")
+	}
+	filter("crew")
+	s.ok(p.Text("No reservations match."))
 }

@@ -117,6 +117,8 @@ export interface Options {
   signal?: AbortSignal
   /** The comment of several changes: set by the first one for which the user enters it. */
   comment?: { text?: string }
+  /** The dry run has shown that the change cannot be undone. */
+  irreversible?: boolean
 }
 
 /** The header with the comment of a change. */
@@ -243,6 +245,8 @@ export interface Tried {
   atLeast?: boolean
   /** The change needs an approval: without a dry run it creates a workflow request. */
   approval?: boolean
+  /** The change cannot be undone. */
+  irreversible?: boolean
   /** The change is a batch whose changes must be sent one by one: of them, requests need an approval. */
   separate?: { requests: number; of: number }
   operations: Operation[] | null

@@ -366,8 +366,12 @@ function Keys() {
     ["e", "edit the selection"],
     ["n", "create inside the selection"],
     ["Del", "delete the selection"],
+    ["Space", "select a row, or clear its selection"],
+    ["Shift ↑ ↓", "select several rows"],
+    ["Ctrl A", "select all rows"],
+    ["a r", "accept or reject a finding of discovery"],
     ["u", "go to the button of the last message, such as Undo"],
-    ["Esc", "close a window"],
+    ["Esc", "close a window, or clear the selection"],
   ]
   return (
     <Dialog

@@ -2,7 +2,7 @@
 import { literal } from "./api"
 import { address as addressText, parseAddress, parseSpan, span } from "./space"
 
-const hardware = /^([\da-f]{2}[:-]){5}[\da-f]{2}$|^([\da-f]{4}\.){2}[\da-f]{4}$|^[\da-f]{12}$/i
+export const hardware = /^([\da-f]{2}[:-]){5}[\da-f]{2}$|^([\da-f]{4}\.){2}[\da-f]{4}$|^[\da-f]{12}$/i
 
 /**
  * Returns the filter for a search text: an address, the beginning of one, a prefix, a hardware address, a client identifier or a host name.

@@ -66,6 +66,23 @@ export function useAccess(user: number | null) {
   return useData<UserAccess>(path, signal => get(path!, { signal, quiet: true }), ["accessRights", "groups", "users"])
 }
 
+/**
+ * Returns the rights of the user on a service point with these labels: those of administrators, or of rights on labels. All actions are
+ * allowed until the rights are loaded.
+ */
+export function useFleetMay(labels: Record<string, string> | null | undefined): May {
+  const s = session.value,
+    a = useAccess(s && !s.administrator && !s.readOnly ? s.user.id : null).data
+  if (s?.readOnly) return { change: false, add: false, remove: false }
+  if (!a || a.administrator) return anything
+  const levelsOf = a.fleetRights
+    .filter(r => Object.entries(r.labels).every(([n, v]) => labels?.[n] !== undefined && (!v || labels[n] === v)))
+    .map(r => r.accessLevel)
+  const best = Math.max(-1, ...levelsOf.map(l => levels.indexOf(l))),
+    has = (least: string) => best >= levels.indexOf(least)
+  return { change: has("CHANGE"), add: has("ADD"), remove: has("FULL") }
+}
+
 /** The collections of each page in the navigation. A page is hidden if the user sees none of them. */
 const collectionsOf: Record<string, string[]> = {
   space: ["blocks", "networks", "addresses"],

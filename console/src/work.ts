@@ -37,7 +37,7 @@ export async function change<T = any>(
   else
     toast(
       typeof says === "string" ? says : says(r.body),
-      r.transaction ? { action: { label: "Undo", run: () => void undo(r.transaction!) } } : {},
+      r.transaction && !o?.irreversible ? { action: { label: "Undo", run: () => void undo(r.transaction!) } } : {},
     )
   return r
 }

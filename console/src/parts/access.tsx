@@ -104,7 +104,7 @@ export function AccessOf({ user }: { user: number }) {
                           r =>
                             Object.entries(r.labels)
                               .map(([n, v]) => (v ? `${n}=${v}` : n))
-                              .join(" ") + `: ${r.accessLevel}`,
+                              .join(" ") + `: ${levelText(r.accessLevel).toLowerCase()}`,
                         )
                         .join("; ")}
               </dd>

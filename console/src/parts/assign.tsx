@@ -1,6 +1,6 @@
 // Assigns one or several addresses of a network, with names, hardware addresses, and host and PTR records in the same change.
 import { useEffect, useState } from "preact/hooks"
-import { get, query, type Page, type Resource } from "../api"
+import { get, query, type Page, type Problem, type Resource } from "../api"
 import { useData } from "../data"
 import { Icon } from "../icons"
 import { countOf, namesOf } from "../pattern"
@@ -8,6 +8,10 @@ import { address, amount, hosts, parseAddress, parseSpan, size, span, type Span 
 import { choice, counted, Field } from "./basics"
 import { RefInput } from "./form"
 import { Preview, type Wanted } from "./preview"
+
+/** Returns the message of a problem that concerns a field. */
+const wrongOf = (problem: Problem | undefined, concerns: (field: string) => boolean) =>
+  problem?.fields?.some(concerns) ? problem.message : undefined
 
 /** The largest number of addresses of one change. */
 const most = 1000
@@ -175,7 +179,7 @@ export function Assign({
             <Field
               label="Names"
               hint="A name or a pattern: rack7-srv-[01-40] for 40 names, ## for a running number of two digits."
-              wrong={names.fault}
+              wrong={names.fault ?? wrongOf(problem, f => /(^|\.)name$/.test(f))}
             >
               {(id, d) => (
                 <input
@@ -217,7 +221,7 @@ export function Assign({
             <Field
               label="First address"
               hint="The first of consecutive addresses. Empty: the next free addresses, also in several gaps."
-              wrong={faults.first ?? (problem?.fields?.some(f => f.endsWith("address")) ? problem.message : undefined)}
+              wrong={faults.first ?? wrongOf(problem, f => f.endsWith("address") && !f.includes("macAddress"))}
             >
               {(id, d) => (
                 <input
@@ -244,7 +248,7 @@ export function Assign({
             <Field
               label={"MAC addresses" + (state === "DHCP_RESERVED" ? " *" : "")}
               hint="One for each address, in order. Paste a column of a spreadsheet."
-              wrong={faults.macs}
+              wrong={faults.macs ?? wrongOf(problem, f => f.includes("macAddress"))}
             >
               {(id, d) => (
                 <textarea

@@ -283,6 +283,7 @@ export function Dialog({
   wide?: boolean
 }) {
   const ref = useRef<HTMLDialogElement>(null),
+    typed = useRef(false),
     id = useId()
   useLayoutEffect(() => {
     const d = ref.current!
@@ -304,8 +305,9 @@ export function Dialog({
         e.preventDefault()
         close()
       }}
+      onInput={() => (typed.current = true)}
       onMouseDown={e => {
-        if (e.target === ref.current) close()
+        if (e.target === ref.current && !typed.current) close() // a stray click keeps the input
       }}
     >
       <div class="dialog">

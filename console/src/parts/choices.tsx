@@ -1,6 +1,9 @@
 // Names of values in forms, warnings about weak algorithms, and generated secrets.
 import { useState } from "preact/hooks"
-import { Button, choice, toast } from "./basics"
+import type { Resource } from "../api"
+import { shown } from "../operations"
+import type { FieldSchema } from "../schema"
+import { Button, choice, toast, words } from "./basics"
 
 const names: Record<string, string> = {
   PORTOLAN_SERVICE_POINT: "Portolan service point",
@@ -12,6 +15,28 @@ export function choiceName(value: string, field: string) {
   if (names[value]) return names[value]
   if (field === "recordType" || field === "profile") return value
   return isWeak(value) ? value + " (weak)" : choice(value)
+}
+
+/** Formats a value of a field for a list of changes: enumerated values, times and the members of objects by their displayed names. */
+export function fieldText(field: FieldSchema | undefined, v: unknown): string {
+  if (v === null || v === undefined || v === "") return "—"
+  if (Array.isArray(v)) return v.length ? v.map(x => fieldText(field?.i ?? field, x)).join(", ") : "—"
+  if (typeof v === "string") {
+    if (field?.e && !field.x) return choiceName(v, field.n)
+    return field?.k === "time" && !isNaN(Date.parse(v)) ? new Date(v).toLocaleString("sv") : v
+  }
+  if (typeof v === "object" && !(v as Resource).id)
+    return Object.entries(v)
+      .filter(([, x]) => x !== null)
+      .map(
+        ([n, x]) =>
+          `${words(n)} ${fieldText(
+            field?.m?.find(m => m.n === n),
+            x,
+          )}`,
+      )
+      .join(", ")
+  return shown(v)
 }
 
 /** Reports whether a value is an algorithm that must not be used for signatures any more (RFC 8624, RFC 9905). */

@@ -4,6 +4,7 @@ import { useSchema } from "../schema"
 import { fieldName } from "./form"
 import { isEqual, shown } from "../operations"
 import { useNames } from "./preview"
+import { fieldText } from "./choices"
 
 /** A changed field with its values. */
 export interface FieldUpdate {
@@ -56,9 +57,10 @@ export function Difference({
     fields = changedFields(all, creates),
     names = useNames([{ fieldUpdates: fields } as never])
   const label = (n: string) => schema?.types[type]?.f.find(f => f.n === n)?.t ?? fieldName(n)
-  const text = (v: unknown) => {
+  const text = (n: string, v: unknown) => {
+    const f = schema?.types[type]?.f.find(x => x.n === n)
     const id = (v as Resource | null)?.id
-    return (id && names.get(id)) || shown(v)
+    return (id && names.get(id)) || fieldText(f, v)
   }
   if (!fields.length) return <p class="muted">No field changes.</p>
   return (
@@ -76,14 +78,14 @@ export function Difference({
             <td class="muted">{label(f.name)}</td>
             {!creates && (
               <td>
-                <del>{text(isOutdated(f, now) ? now![f.name] : f.previousValue)}</del>
+                <del>{text(f.name, isOutdated(f, now) ? now![f.name] : f.previousValue)}</del>
                 {isOutdated(f, now) && (
-                  <div class="bad-text small">changed since the request, was {text(f.previousValue)}</div>
+                  <div class="bad-text small">changed since the request, was {text(f.name, f.previousValue)}</div>
                 )}
               </td>
             )}
             <td>
-              <ins>{text(f.value)}</ins>
+              <ins>{text(f.name, f.value)}</ins>
             </td>
           </tr>
         ))}

@@ -304,7 +304,7 @@ export function Delete({ r, close, done }: { r: Resource; close: () => void; don
     >
       {() => (
         <p>
-          This deletes {kind(r.type)} <strong>{title(r)}</strong> and everything listed below. You can undo it.
+          This deletes {kind(r.type)} <strong>{title(r)}</strong> and everything listed below.
         </p>
       )}
     </Preview>

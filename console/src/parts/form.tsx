@@ -250,7 +250,11 @@ function ListInput({
   if (!item || (item.k === "object" && !item.m?.length) || item.k === "list")
     return <JSONInput attributes={attributes} value={value} set={set} />
   if (item.k !== "ref" && item.k !== "object")
-    return <LinesInput attributes={attributes} item={item} list={list} set={set} />
+    return item.e && !item.x ? (
+      <ChoicesInput attributes={attributes} field={field} values={item.e} list={list} set={set} />
+    ) : (
+      <LinesInput attributes={attributes} item={item} list={list} set={set} />
+    )
   const change = (i: number, v: any) => set(list.map((x, at) => (at === i ? v : x)))
   return (
     <div
@@ -295,6 +299,36 @@ function ListInput({
   )
 }
 
+/** The values of a list that can be chosen, one checkbox each. */
+function ChoicesInput({
+  attributes,
+  field,
+  values,
+  list,
+  set,
+}: {
+  attributes: any
+  field: FieldSchema
+  values: string[]
+  list: string[]
+  set: (v: string[]) => void
+}) {
+  return (
+    <span {...attributes} class="choices" role="group" aria-label={fieldName(field.n)}>
+      {values.map(v => (
+        <label key={v} class="inline">
+          <input
+            type="checkbox"
+            checked={list.includes(v)}
+            onChange={e => set(e.currentTarget.checked ? [...list, v] : list.filter(x => x !== v))}
+          />
+          {choiceName(v, field.n)}
+        </label>
+      ))}
+    </span>
+  )
+}
+
 /** Strings or numbers, one per line. */
 function LinesInput({
   attributes,
@@ -315,13 +349,9 @@ function LinesInput({
       {...attributes}
       rows={Math.min(8, Math.max(2, text.split("\n").length))}
       spellcheck={false}
-      class={item.e ? "" : "mono"}
+      class="mono"
       value={text}
-      placeholder={
-        item.e
-          ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one per line" : "; one per line")
-          : "one per line"
-      }
+      placeholder={item.e ? item.e.slice(0, 3).join(", ") + "; one per line" : "one per line"}
       onInput={e => {
         setText(e.currentTarget.value)
         set(
@@ -529,6 +559,7 @@ export function RefInput({
     [chosen, setChosen] = useState(0),
     [nothing, setNothing] = useState(""),
     [hitsOf, setHitsOf] = useState(""),
+    [unused, setUnused] = useState(""), // the text that the user left without a choice
     [turn, setTurn] = useState(0) // a failed search is repeated
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -559,6 +590,7 @@ export function RefInput({
       set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName })
       setQ(null)
       setHits([])
+      setUnused("")
     }
   }
   const shown =
@@ -585,17 +617,24 @@ export function RefInput({
         onInput={e => {
           const t = e.currentTarget.value
           setQ(t)
+          setUnused("")
           if (!t) set(null)
           else if (named) set({ [named]: t.trim() })
         }}
         onBlur={() =>
           setTimeout(() => {
             if (box.current?.contains(document.activeElement)) return // the user has come back and may have typed
+            if (q?.trim() && !named) setUnused(q.trim())
             setQ(null)
             setHits([])
           }, 150)
         }
         onKeyDown={e => {
+          if (e.key === "Enter" && q?.trim() && !named) {
+            e.preventDefault() // the form would be applied without the choice
+            if (hits.length && hitsOf === q.trim()) take(hits[chosen])
+            return
+          }
           if (!hits.length) return
           if (e.key === "ArrowDown" || e.key === "ArrowUp") {
             e.preventDefault()
@@ -611,9 +650,9 @@ export function RefInput({
           }
         }}
       />
-      {nothing && (
+      {(nothing || unused) && (
         <p class="muted small" role="status">
-          No results for “{nothing}”.
+          {nothing ? `No results for “${nothing}”.` : `“${unused}” was not used: choose a result.`}
         </p>
       )}
       {hits.length > 0 && (

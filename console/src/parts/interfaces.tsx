@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks"
 import { configuration } from "../session"
 import { get, type Page } from "../api"
 import { useData } from "../data"
+import { choice } from "./basics"
 
 /** The interface types of a role, by the kind of role (docs/dns.md). */
 const kinds: Record<string, string[]> = {
@@ -77,7 +78,9 @@ export function InterfacesInput({
                   onChange={e => change(i, { deploymentRoleInterfaceType: e.currentTarget.value })}
                 >
                   {kinds[of].map(k => (
-                    <option key={k}>{k}</option>
+                    <option key={k} value={k}>
+                      {choice(k)}
+                    </option>
                   ))}
                 </select>
               )}

@@ -14,7 +14,7 @@ const undo = signal<typeof import("../screens/more").Undo | undefined>(undefined
 
 /** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
 export function undoable(t: Resource): boolean {
-  return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
+  return !session.value?.readOnly && !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
 }
 
 /** A short list of the latest changes of a resource. */

@@ -75,6 +75,7 @@ export function LeaseFile() {
             type="file"
             multiple
             accept=".leases,.csv,.txt,.1,.2,.completed"
+            onClick={e => (e.currentTarget.value = "")} // a corrected file has the same name
             onChange={e => setFiles([...(e.currentTarget.files ?? [])])}
           />
         )}

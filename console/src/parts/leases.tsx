@@ -350,7 +350,8 @@ export function SpanList({ at, filter, addresses }: { at: string; filter?: strin
   useEvery(leaseInterval, reload)
   if (problem) return <Trouble problem={problem} />
   if (!data) return <Loading />
-  if (data.data.length === 0) return <p class="muted">No leases {addresses ? "of this client " : ""}in the retention period.</p>
+  if (data.data.length === 0)
+    return <p class="muted">No leases {addresses ? "of this client " : ""}in the retention period.</p>
   return (
     <ul class="plain-list spans">
       {data.data.map(x => (

@@ -5,10 +5,12 @@ import { dryRun, get, query, type Operation, type Problem, type Resource, type T
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { kind, title } from "../links"
-import { isEqual, nameOf, operationIcons, partsOf, readable, shown } from "../operations"
-import { single, stage, type Staged } from "../staged"
+import { isEqual, nameOf, operationIcons, partsOf, readable } from "../operations"
+import { useSchema } from "../schema"
+import { single, stage, subjectOf, type Staged } from "../staged"
 import { sendEach, tryEach, type Part } from "../separate"
 import { change } from "../work"
+import { fieldText } from "./choices"
 import { fieldName } from "./form"
 import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
@@ -18,6 +20,8 @@ export interface Wanted {
   body?: any
   headers?: Record<string, string>
   says: string
+  /** The names of the resources that the changes of the batch apply to. */
+  labels?: string[]
   /** Why the changes of the batch cannot be requested one by one. */
   together?: string
 }
@@ -79,7 +83,8 @@ export function Preview({
     return () => abort.abort()
   }, [settled, turn])
   const fresh = key !== null && result?.key === key ? result : undefined
-  const problem = failed && failed.key === key ? failed.problem : fresh?.problem
+  const refusal = failed && failed.key === key ? failed.problem : fresh?.problem,
+    problem = refusal && wanted ? named(refusal, wanted) : refusal
   const apply = async () => {
     if (!wanted || !fresh?.tried || busy) return
     setBusy(true)
@@ -103,7 +108,7 @@ export function Preview({
         wanted.method,
         wanted.path,
         wanted.body,
-        { headers: wanted.headers },
+        { headers: wanted.headers, irreversible: fresh.tried.irreversible },
       )
       close()
       done?.(r.body)
@@ -177,7 +182,12 @@ export function Preview({
               }
             />
           ) : fresh?.tried ? (
-            <Effect tried={fresh.tried} />
+            <>
+              <Effect tried={fresh.tried} />
+              {(danger || fresh.tried.irreversible) && !fresh.tried.approval && (
+                <p class="muted">{fresh.tried.irreversible ? "You cannot undo this." : "You can undo this."}</p>
+              )}
+            </>
           ) : (
             <p class="muted small">
               {wanted ? "Loading preview …" : "Preview: changes appear here before you apply them."}
@@ -239,6 +249,19 @@ async function withOwn(w: Part, tried: Tried, signal: AbortSignal): Promise<Trie
         fieldUpdates,
       },
     ],
+  }
+}
+
+/** Returns a problem that names the resources of a batch instead of the positions of its changes. */
+function named(problem: Problem, w: Wanted): Problem {
+  if (w.path !== "batch") return problem
+  const all = single(w as never)
+  return {
+    ...problem,
+    message: problem.message.replace(
+      /changes\[(\d+)\]/g,
+      (text, i) => w.labels?.[i] ?? (all[i] ? subjectOf(all[i]) : text),
+    ),
   }
 }
 
@@ -358,7 +381,8 @@ export function useNames(list: Operation[]): Map<number, string> {
 
 /** Changes of resources, field by field. */
 export function Operations({ list, total }: { list: Operation[]; total?: number }) {
-  const names = useNames(list)
+  const names = useNames(list),
+    schema = useSchema()
   const named = (v: any): any =>
     Array.isArray(v)
       ? v.map(named)
@@ -367,6 +391,11 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
         : v
   // The parent is a number or a reference.
   const of = (f: { name: string }, v: any) => (f.name === "up" && typeof v === "number" ? named({ id: v }) : named(v))
+  const text = (o: Operation, f: { name: string }, v: any) =>
+    fieldText(
+      schema?.types[o.resourceType]?.f.find(x => x.n === f.name),
+      of(f, v),
+    )
   if (!list.length) return null
   return (
     <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
@@ -392,10 +421,10 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
                       <span class="muted">{fieldName(f.name)}</span>{" "}
                       {word === "changed" && (
                         <>
-                          <del>{shown(of(f, f.previousValue))}</del> →{" "}
+                          <del>{text(o, f, f.previousValue)}</del> →{" "}
                         </>
                       )}
-                      <ins>{shown(of(f, f.value))}</ins>
+                      <ins>{text(o, f, f.value)}</ins>
                     </span>
                   ))}
                 </span>

@@ -1,6 +1,6 @@
 // The selected rows of a table, and the changes of all of them: one preview and one transaction.
 import type { ComponentChildren } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { get, pathOf, query, type Page, type Resource } from "../api"
 import { problemOf, useData, type Rows } from "../data"
 import { collectionName, title } from "../links"
@@ -34,7 +34,9 @@ export interface Selection {
 export function useSelection(rows: Rows<Resource>): Selection {
   const [chosen, setChosen] = useState<Map<number, Resource>>(new Map()),
     clear = () => setChosen(new Map())
-  const key = (rows.path ?? "") + query({ ...rows.parameters, orderBy: undefined })
+  const key = (rows.path ?? "") + query({ ...rows.parameters, orderBy: undefined }),
+    shown = useRef(key)
+  shown.current = key
   useEffect(clear, [key])
   const set = (list: Resource[], on: boolean) =>
     setChosen(before => {
@@ -46,7 +48,7 @@ export function useSelection(rows: Rows<Resource>): Selection {
     })
   const read = (from: number, count: number) =>
     rows.read(from, Math.min(count, maxSelected)).then(
-      list => set(list, true),
+      list => shown.current === key && set(list, true), // not those of an earlier filter
       e => toast(problemOf(e).message, { bad: true }),
     )
   return {
@@ -162,7 +164,7 @@ export function SelectionBar({
         )}
       </SelectionRegion>
       {act === "edit" && <EditAll list={list} close={close} done={done} />}
-      {act === "delete" && <DeleteAll list={list} collection={collection} close={close} done={done} />}
+      {act === "delete" && <DeleteAll list={list} close={close} done={done} />}
       {act === "move" && <MoveAll list={list} collection={collection} close={close} done={done} />}
       {(act === "tag" || act === "untag") && <TagAll list={list} add={act === "tag"} close={close} done={done} />}
     </>
@@ -170,8 +172,14 @@ export function SelectionBar({
 }
 
 /** Returns the change of all resources as one batch. */
-function batchOf(changes: { method: string; path: string; body?: any }[], says: string): Wanted | null {
-  return changes.length ? { method: "POST", path: "batch", body: { changes }, says } : null
+function batchOf(
+  changes: { method: string; path: string; body?: any }[],
+  says: string,
+  list?: Resource[],
+): Wanted | null {
+  return changes.length
+    ? { method: "POST", path: "batch", body: { changes }, says, ...(list ? { labels: list.map(title) } : {}) }
+    : null
 }
 
 /** The number of ids in the filter of one request. */
@@ -228,7 +236,7 @@ function EditAll({ list, close, done }: { list: Resource[]; close: () => void; d
       title={`Change ${counted(list.length, "resources")}`}
       wanted={
         Object.keys(values).length || pattern.names.length
-          ? batchOf(changes, `Changed ${counted(list.length, "resources")}.`)
+          ? batchOf(changes, `Changed ${counted(list.length, "resources")}.`, list)
           : null
       }
       close={close}
@@ -309,17 +317,7 @@ function innerFirst(list: Resource[]): Resource[] {
 }
 
 /** Deletes all selected resources. */
-function DeleteAll({
-  list,
-  collection,
-  close,
-  done,
-}: {
-  list: Resource[]
-  collection: string
-  close: () => void
-  done: () => void
-}) {
+function DeleteAll({ list, close, done }: { list: Resource[]; close: () => void; done: () => void }) {
   return (
     <Preview
       title={`Delete ${counted(list.length, "resources")}`}
@@ -327,18 +325,25 @@ function DeleteAll({
       wanted={batchOf(
         innerFirst(list).map(r => ({ method: "DELETE", path: pathOf(r) })),
         `Deleted ${counted(list.length, "resources")}.`,
+        innerFirst(list),
       )}
       close={close}
       done={done}
     >
       {() => (
         <p>
-          This deletes {counted(list.length, collectionName(collection).toLowerCase())} ({some(list)}) and everything
-          listed below. You can undo it.
+          This deletes {kindsOf(list)} ({some(list)}) and everything listed below.
         </p>
       )}
     </Preview>
   )
+}
+
+/** Counts the resources of each collection. */
+function kindsOf(list: Resource[]): string {
+  const n = new Map<string, number>()
+  for (const r of list) n.set(collectionOf(r), (n.get(collectionOf(r)) ?? 0) + 1)
+  return [...n].map(([c, count]) => counted(count, collectionName(c).toLowerCase())).join(" and ")
 }
 
 /** Names the first resources. */

@@ -322,6 +322,7 @@ export function Bulk() {
               id={id}
               type="file"
               accept=".csv,.tsv,.txt,text/csv"
+              onClick={e => (e.currentTarget.value = "")} // a corrected file has the same name
               onChange={e => {
                 const f = e.currentTarget.files?.[0]
                 if (f) void f.text().then(setText)

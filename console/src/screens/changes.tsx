@@ -12,6 +12,9 @@ import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { change } from "../work"
 import { filterOf } from "../filter"
+import { fieldName } from "../parts/form"
+import { fieldText } from "../parts/choices"
+import { useSchema } from "../schema"
 
 export function Changes() {
   return (
@@ -142,7 +145,8 @@ async function askChanges() {
 
 /** A short form of the changed fields of a transaction, loaded when the row is shown for a moment. */
 function ChangedFields({ t }: { t: Resource }) {
-  const [page, setPage] = useState(seen.get(t.id))
+  const [page, setPage] = useState(seen.get(t.id)),
+    schema = useSchema()
   useEffect(() => {
     const known = seen.get(t.id)
     setPage(known)
@@ -156,6 +160,11 @@ function ChangedFields({ t }: { t: Resource }) {
   }, [t.id])
   if (!page) return null
   const total = page.totalCount ?? page.count
+  const text = (o: Operation, name: string, v: unknown) =>
+    fieldText(
+      schema?.types[o.resourceType]?.f.find(f => f.n === name),
+      v,
+    )
   return (
     <span class="cut small muted">
       {page.data.map((o, i) => {
@@ -172,7 +181,8 @@ function ChangedFields({ t }: { t: Resource }) {
               ? fields.slice(0, 3).map((f, k) => (
                   <span key={f.name}>
                     {k ? ", " : ""}
-                    {f.name} <del>{shown(f.previousValue)}</del> → <ins>{shown(f.value)}</ins>
+                    {fieldName(f.name)} <del>{text(o, f.name, f.previousValue)}</del> →{" "}
+                    <ins>{text(o, f.name, f.value)}</ins>
                   </span>
                 ))
               : o.operationType === "DELETE"

@@ -1,5 +1,6 @@
 // DHCP: ranges with utilization and thresholds, reservations, leases, and client options.
-import { useData, useRows, useEvery } from "../data"
+import { useData, useRows, useEvery, type Rows } from "../data"
+import { filterOf } from "../filter"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
@@ -8,7 +9,9 @@ import { Grid, ListGrid } from "../parts/grid"
 import { Leases, Spans } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
-import { RowTools, SaveRows } from "../parts/tools"
+import { selectable, SelectionBar, useSelection, type Selection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
+import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -76,26 +79,64 @@ export function DHCP() {
 const utilization = (r: IPv4DHCPRange) => r.utilization as unknown as Utilization
 
 function Ranges({ c }: { c: number }) {
-  const rows = useRows<IPv4DHCPRange>("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
+  const text = place.value.query.get("filter") ?? "",
+    filter = [`configuration.id:${c}`, text && `(${filterOf(text, "name", "range")})`].filter(Boolean).join(" and ")
+  const rows = useRows<IPv4DHCPRange>("ranges", { filter, orderBy: "range" }, ["ranges"]),
+    selection = useSelection(rows as unknown as Rows<Resource>),
+    may = useMay("configurations/" + c),
+    schema = useSchema()
   useEvery(5000, rows.reload)
+  return (
+    <>
+      <div class="tools">
+        <FilterForm table="DHCP ranges" parameters={["filter"]} placeholder="name, address or prefix" />
+        {rows.total !== undefined && (
+          <span class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</span>
+        )}
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
+      <SelectionBar
+        selection={selection}
+        rows={rows as unknown as Rows<Resource>}
+        collection="ranges"
+        c={schema?.collections.ranges}
+        may={may}
+      />
+      <RangeRows rows={rows} selection={selection} filtered={!!text} />
+    </>
+  )
+}
+
+function RangeRows({
+  rows,
+  selection,
+  filtered,
+}: {
+  rows: Rows<IPv4DHCPRange>
+  selection: Selection
+  filtered: boolean
+}) {
   return rows.problem ? (
     <Trouble problem={rows.problem} retry={rows.reload} />
   ) : rows.total === undefined ? (
     <Loading what="the ranges" />
   ) : (
     <>
-      <div class="tools">
-        <p class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
-        <span class="grow" />
-        <SaveRows rows={rows} />
-      </div>
       <Grid
         label="DHCP ranges"
+        select={selectable(selection) as never}
         count={rows.total}
         at={rows.at}
         id={r => r.id}
         open={r => go("/ui/ranges/" + r.id)}
-        empty={<Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>}
+        empty={
+          filtered ? (
+            <Empty title="No ranges match." />
+          ) : (
+            <Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>
+          )
+        }
         columns={[
           {
             key: "range",
@@ -148,26 +189,65 @@ function Ranges({ c }: { c: number }) {
 }
 
 function Reservations({ c }: { c: number }) {
-  const rows = useRows<IPv4Address>("addresses", { filter: `configuration.id:${c} and state:'DHCP_RESERVED'` }, [
-    "addresses",
-  ])
+  const text = place.value.query.get("filter") ?? "",
+    filter = [`configuration.id:${c}`, "state:'DHCP_RESERVED'", text && `(${filterOf(text, "name", "address")})`]
+      .filter(Boolean)
+      .join(" and ")
+  const rows = useRows<IPv4Address>("addresses", { filter }, ["addresses"]),
+    selection = useSelection(rows as unknown as Rows<Resource>),
+    may = useMay("configurations/" + c),
+    schema = useSchema()
+  return (
+    <>
+      <div class="tools">
+        <FilterForm table="reservations" parameters={["filter"]} placeholder="name, address or MAC address" />
+        {rows.total !== undefined && <span class="muted">{counted(rows.total, "reservations")}</span>}
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
+      <SelectionBar
+        selection={selection}
+        rows={rows as unknown as Rows<Resource>}
+        collection="addresses"
+        c={schema?.collections.addresses}
+        may={may}
+      />
+      <ReservationRows rows={rows} selection={selection} filtered={!!text} />
+    </>
+  )
+}
+
+function ReservationRows({
+  rows,
+  selection,
+  filtered,
+}: {
+  rows: Rows<IPv4Address>
+  selection: Selection
+  filtered: boolean
+}) {
   return rows.problem ? (
     <Trouble problem={rows.problem} retry={rows.reload} />
   ) : rows.total === undefined ? (
     <Loading what="the reservations" />
   ) : (
     <>
-      <RowTools rows={rows} noun="reservations" />
       <Grid
         label="Reservations"
+        select={selectable(selection) as never}
         count={rows.total}
         at={rows.at}
         id={r => r.id}
         open={r => go("/ui/addresses/" + r.id)}
         empty={
-          <Empty title="No reservations yet.">
-            Assign an address in the state DHCP_RESERVED with the client's hardware address.
-          </Empty>
+          filtered ? (
+            <Empty title="No reservations match." />
+          ) : (
+            <Empty title="No reservations yet.">
+              Open a network, select Assign address, and choose the state DHCP reserved with the MAC address of the
+              client.
+            </Empty>
+          )
         }
         columns={[
           { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },

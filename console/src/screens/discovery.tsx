@@ -27,7 +27,8 @@ import { SaveRows } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { useMay } from "../rights"
 import { configuration } from "../session"
-import { parseAddress } from "../space"
+import { parseAddress, parseSpan } from "../space"
+import { hardware } from "../leasefilter"
 
 const interval = 5000
 
@@ -285,8 +286,9 @@ function observationFilter(text: string) {
   const value = literal(text)
   if (!text) return ""
   if (parseAddress(text)) return `address:${value}`
-  if (/^([0-9a-f]{2}[:-]?){6}$/i.test(text)) return `macAddress:${value}`
-  return `(hostName:${value} or switch:${value})`
+  if (text.includes("/") && parseSpan(text)) return `address:within(${value})`
+  if (hardware.test(text)) return `macAddress:${value}`
+  return `(hostName:startsWith(${value}) or switch:startsWith(${value}))`
 }
 
 /** The observed addresses of a configuration. */
@@ -299,7 +301,10 @@ function Observations({ c }: { c: number }) {
   return (
     <>
       <div class="tools">
-        <Field label="Search" hint="An address, a MAC address, a host name or the name of a switch.">
+        <Field
+          label="Search"
+          hint="An address, a prefix, a MAC address, or the beginning of a host name or of the name of a switch."
+        >
           {(id, d) => (
             <input
               id={id}
@@ -326,7 +331,7 @@ function Observations({ c }: { c: number }) {
           id={r => r.id}
           order={order}
           reorder={o => setQuery({ orderBy: o })}
-          empty={<Empty title="No addresses seen." />}
+          empty={<Empty title={text ? "No seen addresses match." : "No addresses seen yet."} />}
           columns={[
             {
               key: "last",
@@ -451,7 +456,7 @@ function Policies({ c }: { c: number }) {
 /** The last run of a policy, and the button for another one. */
 function LastRun({ policy }: { policy: Resource }) {
   const path = `reconciliationPolicies/${policy.id}/reconciliationRuns` + query({ orderBy: "desc(id)", limit: 1 })
-  const { data, reload } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }))
+  const { data, problem, loading, reload } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }))
   useEvery(interval, reload)
   const last = data?.data[0]
   const run = () =>
@@ -470,7 +475,7 @@ function LastRun({ policy }: { policy: Resource }) {
           </span>
         </>
       ) : (
-        <span class="muted">No runs yet</span>
+        <span class="muted">{problem ? problem.message : loading ? "…" : "No runs yet"}</span>
       )}{" "}
       {policy.enabled && last?.state !== "QUEUED" && (
         <button type="button" class="small" onClick={() => void run()}>

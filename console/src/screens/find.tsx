@@ -4,7 +4,7 @@ import { get, type Resource } from "../api"
 import { useData, useResource } from "../data"
 import { To } from "../links"
 import { Button, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
-import { RefInput } from "../parts/form"
+import { RefInput, faultOf } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { namesOf } from "../pattern"
 import { useMay } from "../rights"
@@ -328,7 +328,7 @@ function Reserve({ o, what, close }: { o: Option; what: What; close: () => void 
       done={() => go("/ui/blocks/" + o.take[0].block.id)}
       wanted={names.fault ? null : { method: "POST", path: "batch", body: { changes }, says: `Created ${made}.` }}
     >
-      {() => (
+      {problem => (
         <div class="fields">
           <Field
             label={o.take.length > 1 ? "Names" : "Name"}
@@ -337,7 +337,7 @@ function Reserve({ o, what, close }: { o: Option; what: What; close: () => void 
                 ? `A pattern, such as site-[01-${String(o.take.length).padStart(2, "0")}], or a text that gets -1, -2 and so on.`
                 : undefined
             }
-            wrong={names.fault}
+            wrong={names.fault ?? faultOf(problem, "name")}
           >
             {(id, d) => (
               <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />

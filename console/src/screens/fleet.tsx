@@ -1,7 +1,7 @@
 // The fleet: service points, their applications, enrolment and rollouts.
 import { useState } from "preact/hooks"
-import { call, get, type Problem } from "../api"
-import { problemOf, usePolled } from "../data"
+import { call, get, type Problem, query, literal, type Page } from "../api"
+import { problemOf, usePolled, useData } from "../data"
 import { base, isBroken, stateOf, useFleet, type Application, type Point } from "../fleet"
 import { session } from "../session"
 import { Icon } from "../icons"
@@ -26,6 +26,8 @@ import { ListGrid } from "../parts/grid"
 import { AgentCommand, ChangeApplication, ChangePoint, NewKey, RemoveNode, TakeOff } from "../parts/point"
 import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
+import { To } from "../links"
+import { useFleetMay, useAccess } from "../rights"
 
 /** Returns the filter for a typed text: a label, such as site=oslo, or a part of the name. */
 function fleetFilter(find: string): Record<string, string> {
@@ -37,7 +39,8 @@ export function Fleet() {
   const q = place.value.query,
     only = q.get("status") ?? "",
     [enrolling, setEnrolling] = useState(false)
-  const find = q.get("find") ?? ""
+  const find = q.get("find") ?? "",
+    access = useAccess(session.value && !session.value.administrator ? session.value.user.id : null).data
   const { data, problem, reload } = useFleet(1500, fleetFilter(find))
   const counts = new Map<string, number>()
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
@@ -52,9 +55,11 @@ export function Fleet() {
   return (
     <>
       <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>
-        <a class="button" href="/ui/fleet?rollouts=1">
-          Rollouts
-        </a>
+        {(session.value?.administrator || access?.fleet === "ALL") && (
+          <a class="button" href="/ui/fleet?rollouts=1">
+            Rollouts
+          </a>
+        )}
         {session.value?.administrator && (
           <Button icon="plus" primary onClick={() => setEnrolling(true)}>
             New service point
@@ -77,6 +82,7 @@ export function Fleet() {
             <FilterForm
               table="service points"
               parameter="find"
+              parameters={["find", "status", "trouble", "update"]}
               label="Filter by name or label"
               placeholder="name or label, such as site=oslo"
               of={text => text.trim()}
@@ -110,6 +116,7 @@ export function Fleet() {
               list={list}
               id={p => p.id}
               open={p => go("/ui/fleet/" + p.id)}
+              empty={<Empty title="No service points match." />}
               columns={[
                 {
                   key: "name",
@@ -280,7 +287,8 @@ export function ServicePoint({ id }: { id: string }) {
       | { what: "node"; node: string }
       | null
     >(null),
-    close = () => setAct(null)
+    close = () => setAct(null),
+    may = useFleetMay(p?.labels)
   if (problem && !p)
     return (
       <>
@@ -292,18 +300,26 @@ export function ServicePoint({ id }: { id: string }) {
   return (
     <>
       <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}>
-        <Button icon="pencil" onClick={() => setAct({ what: "change" })}>
-          Change
-        </Button>
-        <Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>
-          New key
-        </Button>
-        <Button icon="trash-2" onClick={() => setAct({ what: "delete" })}>
-          Delete
-        </Button>
-        <Button icon="rocket" primary onClick={() => setAct({ what: "deploy" })}>
-          Deploy application
-        </Button>
+        {may.change && (
+          <>
+            <Button icon="pencil" onClick={() => setAct({ what: "change" })}>
+              Change
+            </Button>
+            <Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>
+              New key
+            </Button>
+          </>
+        )}
+        {may.remove && (
+          <Button icon="trash-2" onClick={() => setAct({ what: "delete" })}>
+            Delete
+          </Button>
+        )}
+        {may.change && (
+          <Button icon="rocket" primary onClick={() => setAct({ what: "deploy" })}>
+            Deploy application
+          </Button>
+        )}
       </Head>
       <div class="cards wide-cards">
         <section class="card">
@@ -376,9 +392,11 @@ export function ServicePoint({ id }: { id: string }) {
         <section class="card">
           <h2>
             Nodes{" "}
-            <button class="small" onClick={() => setAct({ what: "nodes" })}>
-              Add node
-            </button>
+            {may.change && (
+              <button class="small" onClick={() => setAct({ what: "nodes" })}>
+                Add node
+              </button>
+            )}
           </h2>
           {p.nodes.length === 0 ? (
             <p class="muted">No nodes enrolled yet.</p>
@@ -387,7 +405,7 @@ export function ServicePoint({ id }: { id: string }) {
               <div key={n.id}>
                 <h3>
                   {n.name}{" "}
-                  {p.nodes.length > 1 && (
+                  {p.nodes.length > 1 && may.change && (
                     <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>
                       Remove
                     </button>
@@ -438,12 +456,16 @@ export function ServicePoint({ id }: { id: string }) {
                   <button class="small" onClick={() => setAct({ what: "log", a })}>
                     Log
                   </button>{" "}
-                  <button class="small" onClick={() => setAct({ what: "application", a })}>
-                    Change
-                  </button>{" "}
-                  <button class="small" onClick={() => setAct({ what: "takeOff", a })}>
-                    Remove
-                  </button>
+                  {may.change && (
+                    <>
+                      <button class="small" onClick={() => setAct({ what: "application", a })}>
+                        Change
+                      </button>{" "}
+                      <button class="small" onClick={() => setAct({ what: "takeOff", a })}>
+                        Remove
+                      </button>
+                    </>
+                  )}
                   {a.errorConditions.map(e => (
                     <p key={e} class="bad-text">
                       {e}
@@ -522,6 +544,8 @@ function Log({ path, name, close }: { path: string; name: string; close: () => v
 
 function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => void }) {
   const [problem, setProblem] = useState<Problem>()
+  const of = "servers" + query({ filter: `servicePoint:${literal(p.id)}`, fields: "id,type,name", limit: 20 })
+  const servers = useData<Page>(of, s => get<Page>(of, { signal: s, quiet: true }))
   const apply = async () => {
     try {
       await call("DELETE", path)
@@ -535,7 +559,24 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
   return (
     <Dialog title={"Delete " + p.name} close={close}>
       {problem && <Trouble problem={problem} />}
-      <p>This stops its applications and revokes its certificate. The machine must enrol again. You cannot undo it.</p>
+      <p>
+        This stops {p.applications.length ? p.applications.map(a => a.name).join(", ") : "its applications"} and revokes
+        its certificate. The machine must enrol again. You cannot undo it.
+      </p>
+      {servers.problem && <Trouble problem={servers.problem} />}
+      {!!servers.data?.data.length && (
+        <p class="box warn">
+          <Icon name="circle-alert" /> These servers lose their service point, and their zones and networks are no
+          longer served there:{" "}
+          {servers.data.data.map((s, i) => (
+            <span key={s.id}>
+              {i ? ", " : ""}
+              <To r={s} />
+            </span>
+          ))}
+          .
+        </p>
+      )}
       <div class="buttons">
         <Button danger onClick={() => void apply()}>
           Delete now
@@ -630,7 +671,10 @@ function Rollouts() {
                   {shown === r.id ? "Hide service points" : "Show service points"}
                 </Button>
                 {actions
-                  .filter(([, , from]) => from.includes(r.status))
+                  .filter(
+                    ([a, , from]) =>
+                      from.includes(r.status) && (a !== "resume" || r.status !== "DONE" || (r.counts.AWAY ?? 0) > 0),
+                  )
                   .map(([a, word]) => (
                     <Button key={a} onClick={() => void act(r.id, a)}>
                       {word}

@@ -17,6 +17,7 @@ import {
   Tabs,
   Trouble,
   When,
+  words,
 } from "../parts/basics"
 import { AccessOf } from "../parts/access"
 import { Figures } from "../parts/chart"
@@ -159,6 +160,7 @@ export function Value({ field, value, r }: { field: FieldSchema; value: any; r: 
       return value.id && value.type ? <To r={value} /> : <Members of={value} />
   }
   if (field.e) return <State of={value} />
+  if (r.type === "WorkflowRequest" && field.n === "operation") return <span>{words(value)}</span>
   if (["range", "address", "absoluteName"].includes(field.n))
     return <span class="mono">{r.id && field.n !== "absoluteName" ? <a href={hrefOf(r)}>{value}</a> : value}</span>
   return <span>{String(value)}</span>

@@ -21,7 +21,7 @@ import {
 } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { actions, Grid, RowActions } from "../parts/grid"
-import { fieldName } from "../parts/form"
+import { fieldName, faultOf } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, RowTools, SaveRows } from "../parts/tools"
@@ -119,7 +119,9 @@ export function Names() {
           id={z => z.id}
           open={z => go("/ui/zones/" + z.id)}
           empty={
-            <Empty title={name ? "No zones match." : mayInto.add || may.add ? "No zones yet." : "No zones visible to you."}>
+            <Empty
+              title={name ? "No zones match." : mayInto.add || may.add ? "No zones yet." : "No zones visible to you."}
+            >
               {!list.length && "A zone belongs to a view. A view is the DNS data for one group of clients."}
             </Empty>
           }
@@ -187,7 +189,8 @@ function NewZone({
   done: () => void
 }) {
   const [name, setName] = useState(""),
-    [at, setAt] = useState(view)
+    [at, setAt] = useState(view),
+    [served, setServed] = useState(true)
   return (
     <Preview
       title="New zone"
@@ -199,15 +202,19 @@ function NewZone({
           ? {
               method: "POST",
               path: `views/${at}/zones`,
-              body: { type: "Zone", absoluteName: name.replace(/\.$/, "") },
+              body: { type: "Zone", absoluteName: name.replace(/\.$/, ""), deploymentEnabled: served },
               says: `Created zone ${name}.`,
             }
           : null
       }
     >
-      {() => (
+      {problem => (
         <div class="fields">
-          <Field label="Name *" hint="Fully qualified, such as example.com or 1.0.10.in-addr.arpa.">
+          <Field
+            label="Name *"
+            hint="Fully qualified, such as example.com or 1.0.10.in-addr.arpa."
+            wrong={faultOf(problem, "absoluteName") ?? faultOf(problem, "name")}
+          >
             {(id, d) => (
               <input
                 id={id}
@@ -226,6 +233,19 @@ function NewZone({
                     {v.name}
                   </option>
                 ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Deploy this zone" hint="Servers with a role for the zone or its view serve it.">
+            {(id, d) => (
+              <select
+                id={id}
+                aria-describedby={d}
+                value={String(served)}
+                onChange={e => setServed(e.currentTarget.value === "true")}
+              >
+                <option value="true">yes</option>
+                <option value="false">no</option>
               </select>
             )}
           </Field>
@@ -411,11 +431,15 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
           : null
       }
     >
-      {() => (
+      {problem => (
         <>
           {types}
           <div class="fields">
-            <Field label="Name" hint={`Relative to ${z.absoluteName}. Empty or @: the zone itself.`}>
+            <Field
+              label="Name"
+              wrong={faultOf(problem, "name") ?? faultOf(problem, "absoluteName")}
+              hint={`Relative to ${z.absoluteName}. Empty or @: the zone itself.`}
+            >
               {(id, d) => (
                 <input
                   id={id}
@@ -426,7 +450,11 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
                 />
               )}
             </Field>
-            <Field label="Addresses *" hint="One or more IPv4 or IPv6 addresses. Free addresses are assigned.">
+            <Field
+              label="Addresses *"
+              hint="One or more IPv4 or IPv6 addresses. Free addresses are assigned."
+              wrong={faultOf(problem, "addresses")}
+            >
               {(id, d) => (
                 <input
                   id={id}

@@ -461,7 +461,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
           of={text => filterOf(text, "name", "address")}
         />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
-        {before && (
+        {before && may.add && (
           <button class="small" onClick={() => assign(before)}>
             {amount(size(before))} free before {first!.address}
           </button>
@@ -501,7 +501,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
           }}
           empty={
             <Empty title={filter ? "No addresses match the filter." : "No addresses in use."}>
-              {!filter && (
+              {!filter && may.add && (
                 <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>
                   Assign the first address
                 </Button>

@@ -539,6 +539,9 @@ function Zones() {
   )
 }
 
+/** The number of alarms on the overview. */
+const maxAlarms = 8
+
 /** The alarms of the manager with their remedies. Users without access to the status see events instead. */
 function Alarms() {
   const { data, problem, reload } = useStatus()
@@ -546,7 +549,7 @@ function Alarms() {
   return (
     <section class="card">
       <h2>
-        <a href="/ui/events">Alarms</a>
+        <a href="/ui/status">Alarms</a>
       </h2>
       {problem ? (
         <Trouble problem={problem} retry={reload} />
@@ -556,9 +559,14 @@ function Alarms() {
         <p class="muted">No alarms.</p>
       ) : (
         <ul class="plain-list">
-          {data.alarms.slice(0, 8).map(a => (
+          {data.alarms.slice(0, maxAlarms).map(a => (
             <AlarmLine key={a.what} a={a} />
           ))}
+          {data.alarms.length > maxAlarms && (
+            <li>
+              <a href="/ui/status">and {number(data.alarms.length - maxAlarms)} more</a>
+            </li>
+          )}
         </ul>
       )}
     </section>

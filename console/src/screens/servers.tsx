@@ -232,7 +232,13 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
           </Field>
           <Field
             label="Deployment"
-            hint={deployed ? undefined : `${s.name} has never been deployed: the first deployment is a full one.`}
+            hint={
+              before.problem
+                ? before.problem.message
+                : deployed
+                  ? undefined
+                  : `${s.name} has never been deployed: the first deployment is a full one.`
+            }
           >
             {(id, d) => (
               <select id={id} aria-describedby={d} value={type} onChange={e => setChosen(e.currentTarget.value)}>

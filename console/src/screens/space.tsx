@@ -10,7 +10,7 @@ import { Button, Dialog, Empty, Field, Head, Loading, number, Tabs, Trouble, Use
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
-import { fieldName } from "../parts/form"
+import { fieldName, faultOf } from "../parts/form"
 import { Preview, type Wanted } from "../parts/preview"
 import { SelectionBar, useSelection } from "../parts/selection"
 import { SaveShown } from "../parts/tools"
@@ -282,6 +282,12 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     },
     selection = useSelection(listed),
     resources = (list: Row[]) => list.flatMap(row => (row.is === "resource" ? [row.r] : []))
+  useEffect(() => {
+    // Rows of a closed branch are not shown, so a change must not apply to them.
+    const there = new Set(resources(tree.rows).map(r => r.id)),
+      hidden = [...selection.rows.values()].filter(r => !there.has(r.id))
+    if (hidden.length) selection.set(hidden, false)
+  }, [tree.rows])
   const close = () => setDoing(null),
     done = () => {
       close()
@@ -643,7 +649,7 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
     : null
   return (
     <Preview title={"Create in " + span(s)} wanted={wanted} close={close} done={done}>
-      {() => (
+      {problem => (
         <div class="fields">
           <Field label="Type">
             {id => (
@@ -655,6 +661,7 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
           </Field>
           <Field
             label="Prefix"
+            wrong={faultOf(problem, "range")}
             hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "This prefix does not fit here."}
           >
             {(id, d) => (
@@ -672,8 +679,10 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
               </select>
             )}
           </Field>
-          <Field label="Name">
-            {id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}
+          <Field label="Name" wrong={faultOf(problem, "name")}>
+            {(id, d) => (
+              <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />
+            )}
           </Field>
           <Field label="First address" hint={`Empty: the first free prefix in ${span(s)}.`}>
             {(id, d) => (
@@ -755,6 +764,7 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
   const block = r.type.endsWith("Block"),
     what = block ? "blocks" : "networks"
   const [near, setNear] = useState<Resource[] | null>(null),
+    [failed, setFailed] = useState<Problem>(),
     [picked, setPicked] = useState<number[]>([])
   useEffect(() => {
     const s = parseSpan(r.range)!,
@@ -782,7 +792,7 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
         }
         setNear(found)
       },
-      () => setNear([]),
+      e => setFailed(problemOf(e)),
     )
   }, [])
   const wanted: Wanted | null = picked.length
@@ -796,7 +806,9 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
   return (
     <Preview title={"Merge into " + r.range} wanted={wanted} close={close} done={done}>
       {() =>
-        near === null ? (
+        failed ? (
+          <Trouble problem={failed} />
+        ) : near === null ? (
           <Loading />
         ) : near.length === 0 ? (
           <p>No adjacent blocks or networks.</p>

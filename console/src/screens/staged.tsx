@@ -20,6 +20,7 @@ import {
   type Staged,
 } from "../staged"
 import { undo } from "../work"
+import { fieldName } from "../parts/form"
 
 export function StagedChanges() {
   const list = staged.value,
@@ -55,7 +56,14 @@ export function StagedChanges() {
   return (
     <>
       <Head title="Change list" kind="not applied yet">
-        <Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>
+        <Button
+          disabled={!list.length}
+          icon="trash-2"
+          onClick={() => {
+            setStaged([])
+            toast("Cleared the change list.", { action: { label: "Restore", run: () => setStaged(list) } })
+          }}
+        >
           Clear the list
         </Button>
       </Head>
@@ -86,7 +94,7 @@ export function StagedChanges() {
                         .filter(([n]) => n !== "type")
                         .map(([n, v]) => (
                           <span key={n}>
-                            <span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins>
+                            <span class="muted">{fieldName(n)}</span> <ins>{shown(masked(n, v))}</ins>
                           </span>
                         ))}
                     </p>

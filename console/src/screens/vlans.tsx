@@ -2,13 +2,15 @@
 import { useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { useData, useRows } from "../data"
+import { filterOf } from "../filter"
 import { hrefOf, To } from "../links"
 import { Button, counted, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
-import { RowTools } from "../parts/tools"
-import { useMay } from "../rights"
+import { selectable, SelectionBar, useSelection } from "../parts/selection"
+import { FilterForm, SaveRows } from "../parts/tools"
+import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -97,7 +99,7 @@ export function VLANs() {
               </Button>
             )}
           </div>
-          <List key={group.id} group={group} change={may.change} remove={may.remove} />
+          <List key={group.id} group={group} may={may} />
         </>
       )}
       {editing && group && <Edit r={group} close={() => setEditing(false)} done={groups.reload} />}
@@ -125,8 +127,11 @@ export function VLANs() {
 /** The numbers of a group in use, and the free ones. */
 function Numbers({ group }: { group: Resource }) {
   const path = `vlanGroups/${group.id}/freeNumbers`
-  const { data } = useData<FreeNumbers>(path, s => get(path, { signal: s, quiet: true }), ["vlans", "vlanGroups"])
-  if (!data) return null
+  const { data, problem, reload } = useData<FreeNumbers>(path, s => get(path, { signal: s, quiet: true }), [
+    "vlans",
+    "vlanGroups",
+  ])
+  if (!data) return problem ? <Trouble problem={problem} retry={reload} /> : null
   const ranges = data.ranges.slice(0, 4).map(r => (r.first === r.last ? `${r.first}` : `${r.first}–${r.last}`))
   return (
     <p class="numbers">
@@ -147,18 +152,29 @@ function Numbers({ group }: { group: Resource }) {
 }
 
 /** The VLANs of a group, by number. */
-function List({ group, change, remove }: { group: Resource; change: boolean; remove: boolean }) {
+function List({ group, may }: { group: Resource; may: May }) {
   const order = place.value.query.get("orderBy") ?? "asc(number)"
-  const rows = useRows(`vlanGroups/${group.id}/vlans`, { orderBy: order }, ["vlans"])
+  const text = place.value.query.get("filter") ?? "",
+    filter = /^\d+$/.test(text.trim()) ? `number:${text.trim()}` : filterOf(text)
+  const rows = useRows(`vlanGroups/${group.id}/vlans`, { orderBy: order, ...(filter ? { filter } : {}) }, ["vlans"]),
+    selection = useSelection(rows),
+    schema = useSchema()
   const [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
   if (rows.problem) return <Trouble problem={rows.problem} retry={rows.reload} />
   if (rows.total === undefined) return <Loading what="the VLANs" />
   return (
     <>
-      <RowTools rows={rows} noun="VLANs" />
+      <div class="tools">
+        <FilterForm table="VLANs" parameters={["filter", "orderBy"]} placeholder="number, name or filter" />
+        <span class="muted">{counted(rows.total, "VLANs")}</span>
+        <span class="grow" />
+        <SaveRows rows={rows} />
+      </div>
+      <SelectionBar selection={selection} rows={rows} collection="vlans" c={schema?.collections.vlans} may={may} />
       <Grid
         label="VLANs"
+        select={selectable(selection)}
         count={rows.total}
         at={rows.at}
         id={r => r.id}
@@ -166,15 +182,17 @@ function List({ group, change, remove }: { group: Resource; change: boolean; rem
         order={order}
         reorder={o => setQuery({ orderBy: o })}
         onKey={(e, r) => {
-          if (r && change && e.key === "e") {
+          if (r && may.change && e.key === "e") {
             e.preventDefault()
             setEditing(r)
-          } else if (r && remove && e.key === "Delete") {
+          } else if (r && may.remove && e.key === "Delete") {
             e.preventDefault()
             setDeleting(r)
           }
         }}
-        empty={<Empty title="No VLANs yet." />}
+        empty={
+          <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
+        }
         columns={[
           { key: "number", title: "Number", width: "6rem", narrow: "4rem", sort: "number", cell: r => r.number },
           {
@@ -209,8 +227,8 @@ const maxNetworks = 3
 function Networks({ id }: { id: number }) {
   const path =
     `vlans/${id}/networks` + query({ limit: maxNetworks, total: true, fields: "id,type,name,range", orderBy: "range" })
-  const { data } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }), ["networks"])
-  if (!data) return <span class="muted">…</span>
+  const { data, problem } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }), ["networks"])
+  if (!data) return <span class="muted">{problem ? problem.message : "…"}</span>
   if (!data.data.length) return <span class="muted">—</span>
   const more = (data.totalCount ?? 0) - data.data.length
   return (

@@ -29,7 +29,9 @@ type triedAnswer struct {
 	Estimate bool `json:"estimate,omitempty"`
 	AtLeast  bool `json:"atLeast,omitempty"`
 	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
-	Approval bool            `json:"approval,omitempty"`
+	Approval bool `json:"approval,omitempty"`
+	// Irreversible reports that an undo of the change is refused (Collection.IsUndoable).
+	Irreversible bool            `json:"irreversible,omitempty"`
 	Resource json.RawMessage `json:"resource"`
 	store.Tally
 	// Operations are the first changes; null if the caller may not see the exact changes in the history.
@@ -69,7 +71,8 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 		if err := tx.CheckFollowers(); err != nil {
 			return err
 		}
-		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval()}
+		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval(),
+			Irreversible: rq.irreversible || a.isIrreversible(rq.Target)}
 		if tried.Tally, err = tx.Tally(); err != nil {
 			return err
 		}
@@ -88,6 +91,17 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 		ans.body, err = json.Marshal(tried)
 	}
 	return err
+}
+
+// isIrreversible reports whether an undo of changes of a target is refused.
+func (a *Server) isIrreversible(t resource.Target) bool {
+	c := t.Collection
+	if t.Sub != nil && t.Sub.Relation == resource.Children {
+		if below := a.Collection(t.Sub.Name); below != nil {
+			c = below
+		}
+	}
+	return c != nil && c.Act == nil && c.From == store.Resources && !c.IsUndoable()
 }
 
 // countVisible removes the resources that a limited caller does not see from the counts of a dry run. Created resources are always the
@@ -192,7 +206,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 	}); err != nil || t.Created+t.Changed+t.Deleted <= store.TrialChanges {
 		return false, err
 	}
-	tried := triedAnswer{DryRun: true, Estimate: true, Tally: t, Operations: []json.RawMessage{}}
+	tried := triedAnswer{DryRun: true, Estimate: true, Irreversible: a.isIrreversible(rq.Target), Tally: t, Operations: []json.RawMessage{}}
 	if rq.Method == http.MethodDelete {
 		var first store.Tally
 		if first, tried.Operations, err = a.firstDeleted(rq); err != nil {

@@ -21,6 +21,7 @@ func (a *Server) schemas() doc {
 				"atLeast": doc{"const": true, "description": "The numbers cover the tried part of the change."},
 				"approval": doc{"const": true, "description": "The change needs an approval: without a dry run it creates a workflow " +
 					"request, and is answered with 202."},
+				"irreversible": doc{"const": true, "description": "An undo of the change is refused."},
 				"operations": doc{"type": []string{"array", "null"}, "items": ref("schemas/Operation"), "maxItems": shownOperations,
 					"description": "The first changes; null if the caller may not see them."},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},

@@ -187,6 +187,26 @@ func TestDryRun(t *testing.T) {
 	m.Verify()
 }
 
+// TestDryRunTellsIrreversibleChanges checks that a dry run reports that a change cannot be undone, also within a batch.
+func TestDryRunTellsIrreversibleChanges(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.Basics()
+	user := m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	const dry = "x-portolan-dry-run: true"
+	for _, c := range []struct{ method, path, body, want string }{
+		{"PATCH", "networks/" + network, `{"name":"x"}`, ""},
+		{"DELETE", "networks/" + network, "", ""},
+		{"DELETE", "users/" + user, "", "true"},
+		{"POST", "accessRights", `{"userScope":{"id":` + user + `},"resource":{"id":` + configuration + `},"defaultAccessLevel":"VIEW"}`, "true"},
+		{"POST", "batch", `{"changes":[{"method":"PATCH","path":"networks/` + network + `","body":{"name":"x"}}]}`, ""},
+		{"POST", "batch", `{"changes":[{"method":"PATCH","path":"networks/` + network + `","body":{"name":"x"}},{"method":"DELETE","path":"users/` + user + `"}]}`, "true"},
+	} {
+		if got := m.Want(200, c.method, "/api/v2/"+c.path, c.body, dry).Text("irreversible"); got != c.want {
+			t.Errorf("%s %s: irreversible is %q, want %q", c.method, c.path, got, c.want)
+		}
+	}
+}
+
 // TestDryRunOfALargeDeletion checks that a dry run of a large deletion returns the stored counters, and delays no other request.
 func TestDryRunOfALargeDeletion(t *testing.T) {
 	m := startAlone(t)
