@@ -388,14 +388,13 @@ func TestUnchosenReference(t *testing.T) {
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog button[type=submit]")].some(b => !b.disabled)`))
 	s.fill(p, "Location", "nowhere at all")
 	s.ok(p.Text("No results for “nowhere at all”."))
-	before := s.transactions()
-	s.ok(p.Act(`[...document.querySelectorAll("dialog .reference input")].find(i => i.value === "nowhere at all")`, "e.focus()"))
-	s.press(p, kb.Enter)
+	s.ok(p.Act(`[...document.querySelectorAll("dialog .reference input")].find(i => i.value === "nowhere at all")`,
+		`e.focus(); window.applies = e.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}))`))
+	if s.eval(p, "window.applies") != "false" {
+		t.Error("Enter applies the form")
+	}
 	s.press(p, kb.Tab)
 	s.ok(p.Text("“nowhere at all” was not used: choose a result."))
-	if after := s.transactions(); after != before {
-		t.Errorf("Enter applied the form: %v transactions", after-before)
-	}
 }
 
 // TestNewZoneIsDeployed checks that a zone of the console is deployed unless the user chooses otherwise.

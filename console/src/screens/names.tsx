@@ -42,7 +42,9 @@ export function Names() {
     q = place.value.query,
     name = q.get("name") ?? "",
     schema = useSchema(),
-    [making, setMaking] = useState<string | null>(null)
+    [making, setMaking] = useState<string | null>(null),
+    [editing, setEditing] = useState<Resource | null>(null),
+    [deleting, setDeleting] = useState<Resource | null>(null)
   const views = useData<Page>(
     c ? "views of " + c : null,
     s => get(`configurations/${c}/views?limit=1000`, { signal: s }),
@@ -118,6 +120,15 @@ export function Names() {
           at={rows.at}
           id={z => z.id}
           open={z => go("/ui/zones/" + z.id)}
+          onKey={(e, z) => {
+            if (z && mayInto.change && e.key === "e") {
+              e.preventDefault()
+              setEditing(z)
+            } else if (z && mayInto.remove && e.key === "Delete") {
+              e.preventDefault()
+              setDeleting(z)
+            }
+          }}
           empty={
             <Empty
               title={name ? "No zones match." : mayInto.add || may.add ? "No zones yet." : "No zones visible to you."}
@@ -163,6 +174,8 @@ export function Names() {
           ]}
         />
       )}
+      {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
+      {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
       {making === "view" && (
         <Create
           path={`configurations/${c}/views`}

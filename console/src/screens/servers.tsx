@@ -8,7 +8,7 @@ import { To } from "../links"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { choiceName } from "../parts/choices"
-import { Create } from "../parts/edit"
+import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, SaveRows } from "../parts/tools"
@@ -35,7 +35,9 @@ export function Servers() {
     tab = tabs.some(([key]) => key === asked) ? asked : "", // Tabs names an unknown tab
     schema = useSchema(),
     [making, setMaking] = useState(false),
-    [deploying, setDeploying] = useState<Resource | null>(null)
+    [deploying, setDeploying] = useState<Resource | null>(null),
+    [editing, setEditing] = useState<Resource | null>(null),
+    [deleting, setDeleting] = useState<Resource | null>(null)
   const name = place.value.query.get("name") ?? ""
   const rows = useRows(
     c ? `configurations/${c}/servers` : null,
@@ -112,6 +114,15 @@ export function Servers() {
             at={rows.at}
             id={s => s.id}
             open={s => go("/ui/servers/" + s.id)}
+            onKey={(e, s) => {
+              if (s && may.change && e.key === "e") {
+                e.preventDefault()
+                setEditing(s)
+              } else if (s && may.remove && e.key === "Delete") {
+                e.preventDefault()
+                setDeleting(s)
+              }
+            }}
             empty={
               name ? (
                 <Empty title="No servers match." />
@@ -154,6 +165,8 @@ export function Servers() {
           />
         </>
       )}
+      {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
+      {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}
       {making && (
         <Create
           path={`configurations/${c}/servers`}
