@@ -187,8 +187,8 @@ func TestDryRun(t *testing.T) {
 	m.Verify()
 }
 
-// TestDryRunTellsIrreversibleChanges checks that a dry run reports that a change cannot be undone, also within a batch.
-func TestDryRunTellsIrreversibleChanges(t *testing.T) {
+// TestDryRunReportsIrreversibleChanges checks that a dry run reports that a change cannot be undone, also within a batch.
+func TestDryRunReportsIrreversibleChanges(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	user := m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
