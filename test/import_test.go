@@ -269,7 +269,7 @@ func TestImportsRefuse(t *testing.T) {
 		"comment": {"dhcpd", "/* ", "does not end"},
 		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "not a hardware address"},
 		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: invalid JSON"},
-		"kind":    {"kea", "{\"Dhcp4\": {\n\"subnet4\": 7}}", "line 2 (subnet4): it must be an array, but is a JSON number"},
+		"kind":    {"kea", "{\"Dhcp4\": {\n\"subnet4\": 7}}", "line 2 (subnet4): it must be an array, not a JSON number"},
 		"nothing": {"kea", "{}", "neither Dhcp4 nor Dhcp6"},
 		"pool":    {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "not a range"},
 		"header":  {"infoblox", "network,10.0.0.0,8\n", "header-network"},

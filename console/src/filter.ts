@@ -12,9 +12,9 @@ export function filterOf(text: string, field = "name", space?: "address" | "rang
   if (!t) return t
   if (space && t.includes("/") && parseSpan(t)) return `${space}:within(${literal(t)})`
   if (space === "range" && parseAddress(t)) return `range:contains(${literal(t)})`
-  if (space === "address" && /^[\d.]+$/.test(t)) return `address:contains(${literal(t)})`
   if (/^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$|^[0-9a-f]{4}(\.[0-9a-f]{4}){2}$/i.test(t))
     return space === "address" ? `macAddress.address:${literal(t)}` : `${field}:contains(${literal(t)})`
+  if (space === "address" && /^[\d.]+$/.test(t)) return `address:contains(${literal(t)})`
   if (/^[0-9a-f:]*:[0-9a-f:]*$/i.test(t) && !/^[a-z]+:$/i.test(t))
     return `${space === "address" ? "address" : field}:contains(${literal(t)})`
   return /^[(\s]*(not\s+)?[\w.]+:|['"]/.test(t) ? t : `${field}:contains(${literal(t)})`

@@ -2,7 +2,7 @@
 import { call, Refusal, type Tried } from "./api"
 import { problemOf } from "./data"
 import { changedHere } from "./live"
-import { counted, number, toast } from "./parts/basics"
+import { counted, toast } from "./parts/basics"
 import type { Wanted } from "./parts/preview"
 
 /** A change of a batch. */
@@ -11,8 +11,8 @@ export type Part = Omit<Wanted, "says" | "together">
 /** The maximum number of changes that are sent one by one: a user has at most as many pending requests. */
 const maxSeparate = 100
 
-/** Reports whether changes can be sent one by one: none of them refers to an earlier one. */
-const isSeparable = (list: Part[]) => list.length <= maxSeparate && !/\$\d+["/]/.test(JSON.stringify(list))
+/** Reports whether a change refers to an earlier one, so that they cannot be sent one by one. */
+const hasReferences = (list: Part[]) => /\$\d+["/]/.test(JSON.stringify(list))
 
 /**
  * Runs each change of a refused batch as a dry run. Throws the refusal of the batch unless the changes can be requested one by one, and that
@@ -25,10 +25,10 @@ export async function tryEach(
   one: (p: Part) => Promise<Tried>,
 ): Promise<Tried> {
   const problem = problemOf(refusal)
-  if (problem.code !== "AccessDenied" || !isSeparable(list)) throw refusal
+  if (problem.code !== "AccessDenied" || hasReferences(list)) throw refusal
   const all: Tried = { dryRun: true, created: 0, changed: 0, deleted: 0, operations: [] }
   let requests = 0
-  for (const p of list) {
+  for (const p of list.slice(0, maxSeparate)) {
     const t = await one(p)
     all.created += t.created
     all.changed += t.changed
@@ -40,11 +40,19 @@ export async function tryEach(
   }
   if (!requests) throw refusal
   if (together) throw new Refusal({ ...problem, message: together })
+  if (list.length > maxSeparate)
+    throw new Refusal({
+      ...problem,
+      message: `These changes need an approval. Select at most ${maxSeparate} rows: each change becomes a request.`,
+    })
   return { ...all, approval: true, separate: { requests, of: list.length } }
 }
 
-/** Sends the changes one by one, and shows how many were sent for approval, applied and refused. */
-export async function sendEach(list: Part[]): Promise<void> {
+/**
+ * Sends the changes one by one until one fails, and shows how many were sent for approval and applied, and which one failed. labels are the
+ * names of their resources.
+ */
+export async function sendEach(list: Part[], labels: string[]): Promise<void> {
   let requested = 0,
     applied = 0,
     refused = ""
@@ -56,13 +64,16 @@ export async function sendEach(list: Part[]): Promise<void> {
       else applied++
     } catch (e) {
       if (!requested && !applied) throw e
-      refused = ` ${counted(list.length - i, "changes")} not sent: ${problemOf(e).message}`
+      const rest = list.length - i - 1
+      refused = ` ${labels[i]} failed: ${problemOf(e).message}` + (rest ? ` ${counted(rest, "changes")} not sent.` : "")
       break
     }
   changedHere("batch")
   changedHere("workflowRequests")
   toast(
-    `Sent ${counted(requested, "changes")} for approval.` + (applied ? ` Applied ${number(applied)}.` : "") + refused,
+    (requested ? `Sent ${counted(requested, "changes")} for approval.` : "") +
+      (applied ? ` Applied ${counted(applied, "changes")}.` : "") +
+      refused,
     { bad: !!refused },
   )
 }

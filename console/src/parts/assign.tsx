@@ -153,7 +153,7 @@ export function Assign({
           path: "batch",
           body: { changes },
           says,
-          ...(zone
+          ...(zone && names.names.length
             ? {
                 together:
                   "Your changes need an approval. Assign the addresses without a zone, and create the host records once the addresses are approved.",

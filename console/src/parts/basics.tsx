@@ -276,11 +276,14 @@ export function Dialog({
   children,
   close,
   wide,
+  discards,
 }: {
   title: string
   children: ComponentChildren
   close: () => void
   wide?: boolean
+  /** A click outside of the window also closes it after the user has typed something. */
+  discards?: boolean
 }) {
   const ref = useRef<HTMLDialogElement>(null),
     typed = useRef(false),
@@ -307,7 +310,7 @@ export function Dialog({
       }}
       onInput={() => (typed.current = true)}
       onMouseDown={e => {
-        if (e.target === ref.current && !typed.current) close() // a stray click keeps the input
+        if (e.target === ref.current && (discards || !typed.current)) close() // a stray click keeps the input
       }}
     >
       <div class="dialog">

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks"
 import type { Resource } from "../api"
 import { shown } from "../operations"
 import type { FieldSchema } from "../schema"
-import { Button, choice, toast, words } from "./basics"
+import { Button, choice, toast } from "./basics"
+import { fieldName } from "./form"
 
 const names: Record<string, string> = {
   PORTOLAN_SERVICE_POINT: "Portolan service point",
@@ -25,17 +26,15 @@ export function fieldText(field: FieldSchema | undefined, v: unknown): string {
     if (field?.e && !field.x) return choiceName(v, field.n)
     return field?.k === "time" && !isNaN(Date.parse(v)) ? new Date(v).toLocaleString("sv") : v
   }
-  if (typeof v === "object" && !(v as Resource).id)
-    return Object.entries(v)
+  if (typeof v === "object" && !(v as Resource).id) {
+    const members = Object.entries(v)
       .filter(([, x]) => x !== null)
-      .map(
-        ([n, x]) =>
-          `${words(n)} ${fieldText(
-            field?.m?.find(m => m.n === n),
-            x,
-          )}`,
-      )
-      .join(", ")
+      .map(([n, x]) => {
+        const member = field?.m?.find(m => m.n === n)
+        return `${member ? (member.t ?? fieldName(n)) : n} ${fieldText(member, x)}`
+      })
+    return members.join(", ") || "—"
+  }
   return shown(v)
 }
 

@@ -314,13 +314,22 @@ function ChoicesInput({
   set: (v: string[]) => void
 }) {
   return (
-    <span {...attributes} class="choices" role="group" aria-label={fieldName(field.n)}>
+    <span
+      id={attributes.id}
+      aria-describedby={attributes["aria-describedby"]}
+      class="choices"
+      role="group"
+      aria-label={field.t ?? fieldName(field.n)}
+    >
       {values.map(v => (
         <label key={v} class="inline">
           <input
             type="checkbox"
             checked={list.includes(v)}
-            onChange={e => set(e.currentTarget.checked ? [...list, v] : list.filter(x => x !== v))}
+            onChange={e => {
+              const on = e.currentTarget.checked
+              set(values.filter(x => (x === v ? on : list.includes(x)))) // in the order of the values
+            }}
           />
           {choiceName(v, field.n)}
         </label>

@@ -55,7 +55,16 @@ export function Preview({
   stale?: () => void
 }) {
   const [overrides, setOverrides] = useState<Record<string, string>>({})
-  if (wanted && Object.keys(overrides).length) wanted = { ...wanted, headers: { ...wanted.headers, ...overrides } }
+  if (wanted && Object.keys(overrides).length)
+    wanted =
+      wanted.path === "batch" // which refuses the headers of single changes
+        ? {
+            ...wanted,
+            body: {
+              changes: wanted.body.changes.map((p: Part) => ({ ...p, headers: { ...p.headers, ...overrides } })),
+            },
+          }
+        : { ...wanted, headers: { ...wanted.headers, ...overrides } }
   const key = wanted ? JSON.stringify(wanted) : null,
     settled = useSettled(key, 250)
   const [result, setResult] = useState<{ key: string; tried?: Tried; problem?: Problem }>(),
@@ -90,7 +99,7 @@ export function Preview({
     setBusy(true)
     try {
       if (fresh.tried.separate) {
-        await sendEach(wanted.body.changes)
+        await sendEach(wanted.body.changes, labelsOf(wanted))
         close()
         done?.({})
         return
@@ -184,9 +193,7 @@ export function Preview({
           ) : fresh?.tried ? (
             <>
               <Effect tried={fresh.tried} />
-              {(danger || fresh.tried.irreversible) && !fresh.tried.approval && (
-                <p class="muted">{fresh.tried.irreversible ? "You cannot undo this." : "You can undo this."}</p>
-              )}
+              {fresh.tried.irreversible && !fresh.tried.approval && <p class="muted">You cannot undo this.</p>}
             </>
           ) : (
             <p class="muted small">
@@ -252,17 +259,14 @@ async function withOwn(w: Part, tried: Tried, signal: AbortSignal): Promise<Trie
   }
 }
 
+/** Returns the names of the resources that the changes of a batch apply to. */
+const labelsOf = (w: Wanted): string[] => w.labels ?? single(w as never).map(subjectOf)
+
 /** Returns a problem that names the resources of a batch instead of the positions of its changes. */
 function named(problem: Problem, w: Wanted): Problem {
   if (w.path !== "batch") return problem
-  const all = single(w as never)
-  return {
-    ...problem,
-    message: problem.message.replace(
-      /changes\[(\d+)\]/g,
-      (text, i) => w.labels?.[i] ?? (all[i] ? subjectOf(all[i]) : text),
-    ),
-  }
+  const labels = labelsOf(w)
+  return { ...problem, message: problem.message.replace(/changes\[(\d+)\]/g, (text, i) => labels[i] ?? text) }
 }
 
 /** Button labels for headers that override a refusal. */

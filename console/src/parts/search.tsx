@@ -109,7 +109,7 @@ export function Search() {
     }
   }
   return (
-    <Dialog title="Search" close={close} wide>
+    <Dialog title="Search" close={close} wide discards>
       <div class="search">
         <input
           type="text"

@@ -1,4 +1,5 @@
-// The selected rows of a table, and the changes of all of them: one preview and one transaction.
+// The selected rows of a table, and the changes of all of them: one preview and one transaction, or one request for
+// approval each.
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, pathOf, query, type Page, type Resource } from "../api"
@@ -126,6 +127,9 @@ export function SelectionBar({
 }) {
   const [act, setAct] = useState<Act | null>(null),
     list = [...s.rows.values()]
+  useEffect(() => {
+    if (!list.length) setAct(null)
+  }, [!list.length])
   if (!list.length) return null
   const has = (sub: string) => (c?.b as unknown as string[] | undefined)?.includes?.(sub) ?? !!c?.b?.[sub]
   const close = () => setAct(null),

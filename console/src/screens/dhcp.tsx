@@ -79,7 +79,7 @@ export function DHCP() {
 const utilization = (r: IPv4DHCPRange) => r.utilization as unknown as Utilization
 
 function Ranges({ c }: { c: number }) {
-  const text = place.value.query.get("filter") ?? "",
+  const text = (place.value.query.get("filter") ?? "").trim(),
     filter = [`configuration.id:${c}`, text && `(${filterOf(text, "name", "range")})`].filter(Boolean).join(" and ")
   const rows = useRows<IPv4DHCPRange>("ranges", { filter, orderBy: "range" }, ["ranges"]),
     selection = useSelection(rows as unknown as Rows<Resource>),
@@ -189,7 +189,7 @@ function RangeRows({
 }
 
 function Reservations({ c }: { c: number }) {
-  const text = place.value.query.get("filter") ?? "",
+  const text = (place.value.query.get("filter") ?? "").trim(),
     filter = [`configuration.id:${c}`, "state:'DHCP_RESERVED'", text && `(${filterOf(text, "name", "address")})`]
       .filter(Boolean)
       .join(" and ")

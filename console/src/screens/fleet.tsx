@@ -305,10 +305,12 @@ export function ServicePoint({ id }: { id: string }) {
             <Button icon="pencil" onClick={() => setAct({ what: "change" })}>
               Change
             </Button>
-            <Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>
-              New key
-            </Button>
           </>
+        )}
+        {may.remove && (
+          <Button icon="refresh-cw" onClick={() => setAct({ what: "registrationKey" })}>
+            New key
+          </Button>
         )}
         {may.remove && (
           <Button icon="trash-2" onClick={() => setAct({ what: "delete" })}>
@@ -392,7 +394,7 @@ export function ServicePoint({ id }: { id: string }) {
         <section class="card">
           <h2>
             Nodes{" "}
-            {may.change && (
+            {may.remove && (
               <button class="small" onClick={() => setAct({ what: "nodes" })}>
                 Add node
               </button>
@@ -405,7 +407,7 @@ export function ServicePoint({ id }: { id: string }) {
               <div key={n.id}>
                 <h3>
                   {n.name}{" "}
-                  {p.nodes.length > 1 && may.change && (
+                  {p.nodes.length > 1 && may.remove && (
                     <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>
                       Remove
                     </button>

@@ -82,10 +82,6 @@ export function Servers() {
         ) : (
           <Nowhere />
         )
-      ) : rows.problem ? (
-        <Trouble problem={rows.problem} retry={rows.reload} />
-      ) : rows.total === undefined ? (
-        <Loading what="the servers" />
       ) : (
         <>
           <div class="tools">
@@ -96,7 +92,7 @@ export function Servers() {
               label="Filter servers"
               placeholder="server name or filter"
             />
-            <span class="muted">{counted(rows.total, "servers")}</span>
+            {rows.total !== undefined && <span class="muted">{counted(rows.total, "servers")}</span>}
             <span class="grow" />
             <SaveRows rows={rows} />
           </div>
@@ -107,62 +103,68 @@ export function Servers() {
             c={schema?.collections.servers}
             may={may}
           />
-          <Grid
-            select={selectable(selection)}
-            label="Servers"
-            count={rows.total}
-            at={rows.at}
-            id={s => s.id}
-            open={s => go("/ui/servers/" + s.id)}
-            onKey={(e, s) => {
-              if (s && may.change && e.key === "e") {
-                e.preventDefault()
-                setEditing(s)
-              } else if (s && may.remove && e.key === "Delete") {
-                e.preventDefault()
-                setDeleting(s)
+          {rows.problem ? (
+            <Trouble problem={rows.problem} retry={rows.reload} />
+          ) : rows.total === undefined ? (
+            <Loading what="the servers" />
+          ) : (
+            <Grid
+              select={selectable(selection)}
+              label="Servers"
+              count={rows.total}
+              at={rows.at}
+              id={s => s.id}
+              open={s => go("/ui/servers/" + s.id)}
+              onKey={(e, s) => {
+                if (s && may.change && e.key === "e") {
+                  e.preventDefault()
+                  setEditing(s)
+                } else if (s && may.remove && e.key === "Delete") {
+                  e.preventDefault()
+                  setDeleting(s)
+                }
+              }}
+              empty={
+                name ? (
+                  <Empty title="No servers match." />
+                ) : (
+                  <Empty title="No servers yet.">
+                    A server is a service point of the fleet, or a BIND server that an agent manages.{" "}
+                    {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
+                  </Empty>
+                )
               }
-            }}
-            empty={
-              name ? (
-                <Empty title="No servers match." />
-              ) : (
-                <Empty title="No servers yet.">
-                  A server is a service point of the fleet, or a BIND server that an agent manages.{" "}
-                  {session.value?.administrator && <a href="/ui/setup">Set up the first DNS server</a>}
-                </Empty>
-              )
-            }
-            columns={[
-              { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-              { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
-              {
-                key: "point",
-                title: "Service point",
-                width: "minmax(10rem,2fr)",
-                minor: true,
-                cell: s => (s.servicePoint ? <PointLink id={s.servicePoint} /> : <span class="muted">none</span>),
-              },
-              {
-                key: "profile",
-                title: "Profile",
-                minor: true,
-                cell: s => <span class="muted cut">{choiceName(s.profile, "profile")}</span>,
-              },
-              {
-                key: "deploy",
-                title: "",
-                width: "7.5rem",
-                narrow: "4.5rem",
-                cell: s =>
-                  may.change && (
-                    <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
-                      Deploy
-                    </button>
-                  ),
-              },
-            ]}
-          />
+              columns={[
+                { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
+                { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
+                {
+                  key: "point",
+                  title: "Service point",
+                  width: "minmax(10rem,2fr)",
+                  minor: true,
+                  cell: s => (s.servicePoint ? <PointLink id={s.servicePoint} /> : <span class="muted">none</span>),
+                },
+                {
+                  key: "profile",
+                  title: "Profile",
+                  minor: true,
+                  cell: s => <span class="muted cut">{choiceName(s.profile, "profile")}</span>,
+                },
+                {
+                  key: "deploy",
+                  title: "",
+                  width: "7.5rem",
+                  narrow: "4.5rem",
+                  cell: s =>
+                    may.change && (
+                      <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
+                        Deploy
+                      </button>
+                    ),
+                },
+              ]}
+            />
+          )}
         </>
       )}
       {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}

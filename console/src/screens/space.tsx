@@ -283,7 +283,8 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     selection = useSelection(listed),
     resources = (list: Row[]) => list.flatMap(row => (row.is === "resource" ? [row.r] : []))
   useEffect(() => {
-    // Rows of a closed branch are not shown, so a change must not apply to them.
+    // Rows of a closed branch are not shown, so a change must not apply to them. A branch that is being read again keeps its rows.
+    if (tree.rows.some(r => r.is === "trouble" || r.is === "wait")) return
     const there = new Set(resources(tree.rows).map(r => r.id)),
       hidden = [...selection.rows.values()].filter(r => !there.has(r.id))
     if (hidden.length) selection.set(hidden, false)

@@ -154,64 +154,68 @@ function Numbers({ group }: { group: Resource }) {
 /** The VLANs of a group, by number. */
 function List({ group, may }: { group: Resource; may: May }) {
   const order = place.value.query.get("orderBy") ?? "asc(number)"
-  const text = place.value.query.get("filter") ?? "",
-    filter = /^\d+$/.test(text.trim()) ? `number:${text.trim()}` : filterOf(text)
+  const text = (place.value.query.get("filter") ?? "").trim(),
+    filter = /^\d+$/.test(text) ? `number:${text}` : filterOf(text)
   const rows = useRows(`vlanGroups/${group.id}/vlans`, { orderBy: order, ...(filter ? { filter } : {}) }, ["vlans"]),
     selection = useSelection(rows),
     schema = useSchema()
   const [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
-  if (rows.problem) return <Trouble problem={rows.problem} retry={rows.reload} />
-  if (rows.total === undefined) return <Loading what="the VLANs" />
   return (
     <>
       <div class="tools">
         <FilterForm table="VLANs" parameters={["filter", "orderBy"]} placeholder="number, name or filter" />
-        <span class="muted">{counted(rows.total, "VLANs")}</span>
+        {rows.total !== undefined && <span class="muted">{counted(rows.total, "VLANs")}</span>}
         <span class="grow" />
         <SaveRows rows={rows} />
       </div>
       <SelectionBar selection={selection} rows={rows} collection="vlans" c={schema?.collections.vlans} may={may} />
-      <Grid
-        label="VLANs"
-        select={selectable(selection)}
-        count={rows.total}
-        at={rows.at}
-        id={r => r.id}
-        open={r => go("/ui/vlans/" + r.id)}
-        order={order}
-        reorder={o => setQuery({ orderBy: o })}
-        onKey={(e, r) => {
-          if (r && may.change && e.key === "e") {
-            e.preventDefault()
-            setEditing(r)
-          } else if (r && may.remove && e.key === "Delete") {
-            e.preventDefault()
-            setDeleting(r)
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what="the VLANs" />
+      ) : (
+        <Grid
+          label="VLANs"
+          select={selectable(selection)}
+          count={rows.total}
+          at={rows.at}
+          id={r => r.id}
+          open={r => go("/ui/vlans/" + r.id)}
+          order={order}
+          reorder={o => setQuery({ orderBy: o })}
+          onKey={(e, r) => {
+            if (r && may.change && e.key === "e") {
+              e.preventDefault()
+              setEditing(r)
+            } else if (r && may.remove && e.key === "Delete") {
+              e.preventDefault()
+              setDeleting(r)
+            }
+          }}
+          empty={
+            <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
           }
-        }}
-        empty={
-          <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
-        }
-        columns={[
-          { key: "number", title: "Number", width: "6rem", narrow: "4rem", sort: "number", cell: r => r.number },
-          {
-            key: "name",
-            title: "Name",
-            width: "minmax(9rem,1.4fr)",
-            sort: "name",
-            cell: r => <a href={"/ui/vlans/" + r.id}>{r.name}</a>,
-          },
-          { key: "networks", title: "Networks", width: "minmax(10rem,2fr)", cell: r => <Networks id={r.id} /> },
-          {
-            key: "description",
-            title: "Description",
-            minor: true,
-            width: "minmax(8rem,2fr)",
-            cell: r => <span class="muted">{r.description}</span>,
-          },
-        ]}
-      />
+          columns={[
+            { key: "number", title: "Number", width: "6rem", narrow: "4rem", sort: "number", cell: r => r.number },
+            {
+              key: "name",
+              title: "Name",
+              width: "minmax(9rem,1.4fr)",
+              sort: "name",
+              cell: r => <a href={"/ui/vlans/" + r.id}>{r.name}</a>,
+            },
+            { key: "networks", title: "Networks", width: "minmax(10rem,2fr)", cell: r => <Networks id={r.id} /> },
+            {
+              key: "description",
+              title: "Description",
+              minor: true,
+              width: "minmax(8rem,2fr)",
+              cell: r => <span class="muted">{r.description}</span>,
+            },
+          ]}
+        />
+      )}
       {editing && (
         <Edit r={editing} only={["name", "number", "description"]} close={() => setEditing(null)} done={rows.reload} />
       )}

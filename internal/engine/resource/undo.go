@@ -164,6 +164,30 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	return &back, c.Tx.Replace(now, &back)
 }
 
+// RefusesUndo reports whether an undo of these changes, which are all changes of one transaction, is refused regardless of later changes.
+// An error means that an image cannot be decoded.
+func (a *API) RefusesUndo(changes []store.EntryChange) (bool, error) {
+	c, whole, requests := &Change{API: a}, createdOrDeleted(changes), 0
+	for _, one := range changes {
+		u := undone{resource: one.Resource}
+		var err error
+		if u.before, err = store.DecodeImage(one.Before); err != nil {
+			return false, err
+		}
+		if u.after, err = store.DecodeImage(one.After); err != nil {
+			return false, err
+		}
+		t := a.types[shownOf(u).Type]
+		switch {
+		case t != nil && a.CollectionOf(t).Guard == Asking: // Undo leaves requests for approval as they are
+			requests++
+		case t == nil || !a.CollectionOf(t).IsUndoable() && !c.isUndoneWithResource(t, u, whole):
+			return true, nil
+		}
+	}
+	return requests > 0 && requests == len(changes), nil
+}
+
 // createdOrDeleted returns the resources that a transaction created or deleted.
 func createdOrDeleted(changes []store.EntryChange) map[int64]bool {
 	found := map[int64]bool{}

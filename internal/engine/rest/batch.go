@@ -222,7 +222,6 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	}):
 		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
-	rq.irreversible = slices.ContainsFunc(parts, func(p *part) bool { return a.isIrreversible(p.rq.Target) })
 	var ans answer
 	replayed := false
 	depends := a.scopeOf(parts)

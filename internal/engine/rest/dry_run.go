@@ -30,9 +30,9 @@ type triedAnswer struct {
 	AtLeast  bool `json:"atLeast,omitempty"`
 	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
 	Approval bool `json:"approval,omitempty"`
-	// Irreversible reports that an undo of the change is refused (Collection.IsUndoable).
+	// Irreversible reports that an undo of the change is refused (API.RefusesUndo).
 	Irreversible bool            `json:"irreversible,omitempty"`
-	Resource json.RawMessage `json:"resource"`
+	Resource     json.RawMessage `json:"resource"`
 	store.Tally
 	// Operations are the first changes; null if the caller may not see the exact changes in the history.
 	Operations []json.RawMessage `json:"operations"`
@@ -72,9 +72,14 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 			return err
 		}
 		tried = triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body, Approval: tx.NeededApproval(),
-			Irreversible: rq.irreversible || a.isIrreversible(rq.Target)}
+			Irreversible: a.isIrreversible(rq.Target)}
 		if tried.Tally, err = tx.Tally(); err != nil {
 			return err
+		}
+		if !ended {
+			if tried.Irreversible, err = a.refusesUndo(tx); err != nil {
+				return err
+			}
 		}
 		if rq.caller.Limited() && tried.Tally != (store.Tally{}) {
 			if touched, err = tx.Touched(); err != nil {
@@ -93,15 +98,22 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 	return err
 }
 
-// isIrreversible reports whether an undo of changes of a target is refused.
-func (a *Server) isIrreversible(t resource.Target) bool {
-	c := t.Collection
-	if t.Sub != nil && t.Sub.Relation == resource.Children {
-		if below := a.Collection(t.Sub.Name); below != nil {
-			c = below
-		}
+// refusesUndo reports whether an undo of the tried changes is refused. It is false without changes in the history, as of a deployment.
+func (a *Server) refusesUndo(tx *store.Tx) (bool, error) {
+	number, err := tx.Number()
+	if err != nil {
+		return false, err
 	}
-	return c != nil && c.Act == nil && c.From == store.Resources && !c.IsUndoable()
+	changes, err := tx.Changes(number)
+	if err != nil || len(changes) == 0 {
+		return false, err
+	}
+	return a.RefusesUndo(changes)
+}
+
+// isIrreversible reports whether an undo of a deletion that is too large to try is refused, by the collection of the deleted resource.
+func (a *Server) isIrreversible(t resource.Target) bool {
+	return t.Collection != nil && t.Collection.From == store.Resources && t.Collection.Act == nil && !t.Collection.IsUndoable()
 }
 
 // countVisible removes the resources that a limited caller does not see from the counts of a dry run. Created resources are always the

@@ -35,8 +35,6 @@ type request struct {
 	content *resource.Content
 	// ignored are the ignored parts of the request; unknown are unknown members of its body.
 	ignored, unknown []string
-	// irreversible reports that a change of the batch cannot be undone.
-	irreversible bool
 	// atMost is the maximum number of resources that a deletion may delete; 0: no limit.
 	atMost int
 	// listable says that the body may be a list of resources, list that it is one.

@@ -237,12 +237,8 @@ func rawValue(format json.RawMessage, words []word) (json.RawMessage, error) {
 	entries = append(entries, entry)
 	var one string
 	if json.Unmarshal(format, &one) == nil {
-		words := 0
-		for _, e := range entries {
-			words += len(e)
-		}
-		if words != 1 {
-			return nil, fmt.Errorf("must be exactly one value, not %d words", words)
+		if len(words) != 1 || len(entries) != 1 || len(entries[0]) != 1 {
+			return nil, fmt.Errorf("must be exactly one value, not %d words", len(words))
 		}
 		return json.Marshal(entries[0][0])
 	}

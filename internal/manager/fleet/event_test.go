@@ -11,9 +11,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestMovesAreLogged checks that each committed change has a log line, and that many equal changes have one line together. Moves that were
-// not committed have none.
-func TestMovesAreLogged(t *testing.T) {
+// TestStatusChangesAreLogged checks that each committed change has a log line, and that many equal changes have one line together. Moves
+// that were not committed have none.
+func TestStatusChangesAreLogged(t *testing.T) {
 	h := newTestFleet(t, "", maxLoggedChanges+1)
 	var log bytes.Buffer
 	h.f.log = slog.New(slog.NewTextHandler(&log, nil))

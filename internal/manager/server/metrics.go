@@ -123,7 +123,7 @@ func (m *metrics) countBatch(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
 
-// statusChanged counts a move.
+// statusChanged counts a committed status change of the fleet.
 func (m *metrics) statusChanged(change fleet.StatusChange) {
 	m.moves.WithLabelValues(change.Field, change.After).Inc()
 }

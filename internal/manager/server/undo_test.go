@@ -193,7 +193,13 @@ func TestDryRunReportsIrreversibleChanges(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	user := m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	const dry = "x-portolan-dry-run: true"
+	group := m.ID("/api/v2/groups", `{"name":"crew"}`)
+	other := m.ID("/api/v2/groups", `{"name":"guests"}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+group+`},"resource":{"id":`+configuration+`},"defaultAccessLevel":"VIEW"}`)
 	for _, c := range []struct{ method, path, body, want string }{
+		{"DELETE", "groups/" + group, "", "true"}, // with its access right
+		{"DELETE", "groups/" + other, "", ""},
+		{"POST", "groups/" + other + "/users", `{"id":` + user + `}`, "true"},
 		{"PATCH", "networks/" + network, `{"name":"x"}`, ""},
 		{"DELETE", "networks/" + network, "", ""},
 		{"DELETE", "users/" + user, "", "true"},
