@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -97,6 +98,15 @@ func TestFirstDNSServer(t *testing.T) {
 	if got := s.api("GET", "/api/v2/zones/"+strings.TrimPrefix(zone, "/ui/zones/"), "")["signed"]; got != true {
 		t.Errorf("the zone is signed: %v", got)
 	}
+	// A server with a role that was never deployed is named beside the one that serves the zone.
+	point := s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)["fleetInstanceID"].(string)
+	other := s.api("POST", "/api/v2/configurations/"+s.id("configurations", "id:gt(0)")+"/servers", `{"type":"Server","name":"pier",`+
+		`"profile":"PORTOLAN_SERVICE_POINT","servicePoint":"`+point+`","interfaces":[{"managementAddress":"127.0.0.9"}]}`)
+	face := s.api("GET", fmt.Sprintf("/api/v2/servers/%.0f/interfaces?fields=id", other["id"]), "")["data"].([]any)[0].(map[string]any)["id"]
+	s.api("POST", "/api/v2/zones/"+strings.TrimPrefix(zone, "/ui/zones/")+"/deploymentRoles",
+		fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":%.0f}]}`, face))
+	s.ok(p.Go(zone + "?tab=deployed"))
+	s.ok(p.Text("pier has a role for this zone and does not serve it."))
 }
 
 // TestDayOfAnOperator checks pages that an operator needs beside the resources: a broken application and its alarm, the status, the further

@@ -14,6 +14,7 @@ const tones: Record<string, [icon: string, tone: string]> = {
   COMPLETED: ["circle-check", "good"],
   COMPLETED_WITH_WARNINGS: ["triangle-alert", "warn"],
   CURRENT: ["circle-check", "good"],
+  NOT_DEPLOYED: ["circle-alert", "warn"],
   BEHIND: ["loader", "warn"],
   SUCCESS: ["circle-check", "good"],
   INFORMATION: ["circle-dot", "calm"],

@@ -885,9 +885,25 @@ interface ServingAnswer {
   servers: { id: number; type: string; name: string; current: boolean; connected: boolean }[]
 }
 
-/** The deployed serial number, and the servers that serve it. */
+/** The roles of servers that answer queries for a zone. */
+const answering = ["PRIMARY", "HIDDEN_PRIMARY", "SECONDARY", "STEALTH_SECONDARY"]
+
+/** The servers that have a role for a zone, also an inherited one. */
+function useRoleServers(id: string): Resource[] {
+  const path =
+    `zones/${id}/effectiveDeploymentRoles` + query({ limit: 100, fields: "id,type,name,roleType,embed(interfaces)" })
+  const { data } = useData<Page>(path, s => get<Page>(path, { signal: s, quiet: true }), ["deploymentRoles", "servers"])
+  const servers = new Map<number, Resource>()
+  for (const r of data?.data ?? [])
+    if (answering.includes(r.roleType))
+      for (const i of (r._embedded?.interfaces ?? []) as Resource[]) if (i.server) servers.set(i.server.id, i.server)
+  return [...servers.values()]
+}
+
+/** The deployed serial number, the servers that serve it, and those with a role that were never deployed. */
 function Serving({ id }: { id: string }) {
-  const path = `zones/${id}/serving`
+  const path = `zones/${id}/serving`,
+    withRole = useRoleServers(id)
   const { data, problem, reload } = useData<ServingAnswer>(path, signal => get(path, { signal }), [
     "deployments",
     "resourceRecords",
@@ -901,6 +917,7 @@ function Serving({ id }: { id: string }) {
   }, [path])
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the servers" />
+  const missing = withRole.filter(s => !data.servers.some(x => x.id === s.id))
   if (data.serial === null)
     return (
       <Empty title="This zone has never been deployed.">
@@ -914,10 +931,16 @@ function Serving({ id }: { id: string }) {
         Serial <span class="num">{data.serial}</span>
       </h2>
       <p class="muted">{number(data.records)} records, including SOA and NS.</p>
-      {data.servers.length === 0 ? (
+      {data.servers.length === 0 && missing.length === 0 ? (
         <p class="muted">No servers serve this zone.</p>
       ) : (
         <ul class="plain-list">
+          {missing.map(s => (
+            <li key={s.id}>
+              <State of="NOT_DEPLOYED" /> <To r={s} /> has a role for this zone and does not serve it. Open the server
+              and run a full deployment.
+            </li>
+          ))}
           {data.servers.map(s => (
             <li key={s.id}>
               <State of={!s.connected ? "NOT_CONNECTED" : s.current ? "CURRENT" : "BEHIND"} /> <To r={s as never} />{" "}
