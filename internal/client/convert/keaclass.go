@@ -51,8 +51,10 @@ func (k *kea) class(one keaClass) error {
 		k.inner[code] = space
 	}
 	k.define(slices.DeleteFunc(slices.Clone(one.Definitions), func(d keaDefinition) bool { return d.Code != vendorCode }))
+	lifetimes := k.lifetimes
+	k.lifetimes = [3]*int{} // a class without a minimum or maximum does not inherit those of the server
 	own := k.settings(&one.keaLevel)
-	k.inner = inner
+	k.inner, k.lifetimes = inner, lifetimes
 	if one.Name == "DROP" {
 		own.put(setting{k.rowName, true, "booting", false})
 	}

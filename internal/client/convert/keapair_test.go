@@ -44,3 +44,27 @@ func TestKeaPair(t *testing.T) {
 		t.Errorf("invalid parameters: %v", err)
 	}
 }
+
+// TestKeaClassLeaseTimes checks that a class without a minimum or maximum lease time does not inherit those of the server, which its own
+// lease time may exceed.
+func TestKeaClassLeaseTimes(t *testing.T) {
+	d, err := Kea([]byte(`{"Dhcp4":{"valid-lifetime":600,"min-valid-lifetime":300,"max-valid-lifetime":900,
+		"client-classes":[{"name":"printers","test":"option[60].exists","valid-lifetime":7200},
+		{"name":"phones","test":"option[61].exists","valid-lifetime":1200,"max-valid-lifetime":2400}],
+		"subnet4":[{"subnet":"10.1.0.0/24"}]}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, r := range d.Resources {
+		values[fmt.Sprint(r["in"], " ", r["name"])] = fmt.Sprint(r["value"])
+	}
+	for _, want := range []string{"printers min-lease-time 7200", "printers default-lease-time 7200", "printers max-lease-time 7200",
+		"phones min-lease-time 1200", "phones default-lease-time 1200", "phones max-lease-time 2400"} {
+		class, rest, _ := strings.Cut(want, " ")
+		name, value, _ := strings.Cut(rest, " ")
+		if got := values["clientClasses/"+class+" "+name]; got != value {
+			t.Errorf("%s of the class %s is %q, want %s", name, class, got, value)
+		}
+	}
+}
