@@ -35,10 +35,10 @@ test-postgres: ## the tests with one client on PostgreSQL, too
 	PORTOLAN_TEST_ALL=postgres go test $(TESTFLAGS) -timeout 40m ./internal/manager/... -run TestOnPostgreSQL
 
 test-all: ## what CI runs: all tests on both databases, and the rest
-	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test test-postgres race lint terraform-test release-test conform cross test-long
+	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test race lint rename-test terraform-test ansible-test release-test test-postgres conform cross test-long
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
-	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL'
+	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL|TestExplanation'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/nameserver -run 'AsNamed|AnswersEqual|OddMessages'
 	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad'
 	PORTOLAN_TEST_LONG=yes go test -v -timeout 40m ./internal/servicepoint/application/dhcp -run 'KeaRatio' # prints figures

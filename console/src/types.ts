@@ -1859,6 +1859,7 @@ export type IPv6Network = {
   _links?: Links
   configuration: Ref | null
   defaultZones?: any[] | null
+  dynamicUpdateEnabled: boolean
   location: Ref | null
   range: string
   restrictedZones?: any[] | null

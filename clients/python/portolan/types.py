@@ -1744,6 +1744,7 @@ IPv6Network = TypedDict("IPv6Network", {
     "defaultZones": Optional[List[Dict[str, Any]]],
     "restrictedZones": Optional[List[Dict[str, Any]]],
     "vlan": Optional[Dict[str, Any]],
+    "dynamicUpdateEnabled": bool,
 }, total=False)
 IPv6Network.__doc__ = "IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges."
 

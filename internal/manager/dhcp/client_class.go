@@ -9,6 +9,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/wire/dhcpdata"
 )
 
 // registerClientClasses declares the collections of client classes and their subclasses.
@@ -108,7 +109,7 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 }
 
 // selectsClients reports whether the expression of the class selects its clients itself, so that subclasses are not possible.
-func (x *DHCPv4ClientClass) selectsClients() bool { return strings.HasPrefix(x.MatchExpression, "if ") }
+func (x *DHCPv4ClientClass) selectsClients() bool { return dhcpdata.IsCondition(x.MatchExpression) }
 
 // checkExpression rejects an invalid expression. If the class has subclasses, it also rejects an expression that does not allow them.
 func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {

@@ -115,6 +115,7 @@ func (c *compiler) compileClasses() error {
 		if err := c.addClient(unit, 0, level{dhcpdata.AtClass, row}); err != nil {
 			return err
 		}
+		values := map[string]string{} // the names of the subclasses, by their values
 		for _, sub := range below[id] {
 			y, ok := c.objects[sub.ID].(*dhcp.DHCPv4Subclass)
 			if !ok {
@@ -124,6 +125,19 @@ func (c *compiler) compileClasses() error {
 			if err != nil {
 				c.fail("subclass %s of client class %s: %v", sub.Name, name, err)
 				continue
+			}
+			if item.Match == nil {
+				c.fail("client class %s has a condition: delete its subclass %s", name, sub.Name)
+				break
+			}
+			if first, twice := values[string(value)]; twice {
+				c.fail("the subclasses %s and %s of client class %s have the same value", first, sub.Name, name)
+				continue
+			}
+			values[string(value)] = sub.Name
+			if x.MatchLength != nil && int64(len(value)) < *x.MatchLength {
+				c.warn("subclass %s of client class %s has %d bytes: no client whose value has the %d bytes of matchLength belongs to it",
+					sub.Name, name, len(value), *x.MatchLength)
 			}
 			c.add(unit, dhcpdata.Subclass{ID: sub.ID, Name: sub.Name, Value: value})
 			if err := c.addClient(unit, sub.ID, level{dhcpdata.AtSubclass, sub}); err != nil {

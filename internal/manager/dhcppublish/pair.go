@@ -158,7 +158,7 @@ func completePair(tx *store.Tx, c *compiler, x *dhcpdata.Pair) error {
 }
 
 // checkPair compares the options of a network of a pair with the settings of the pair.
-func (c *compiler) checkPair(n *servedNetwork, all map[string]chosen) {
+func (c *compiler) checkPair(n *servedNetwork, at string, all map[string]chosen) {
 	x, paired := c.pairs[n.pair]
 	if !paired {
 		return
@@ -168,13 +168,13 @@ func (c *compiler) checkPair(n *servedNetwork, all map[string]chosen) {
 		usual = 86400
 	}
 	if int64(x.MCLT) >= usual {
-		c.warn("%s %s: the option mclt %d of the failover pair is not less than default-lease-time %d, so a server waits longer than a lease "+
-			"before it uses the addresses of its partner", n.row.Type, c.label(n.row), x.MCLT, usual)
+		c.warn("%s: the option mclt %d of the failover pair is not less than default-lease-time %d, so a server waits longer than a lease "+
+			"before it uses the addresses of its partner", at, x.MCLT, usual)
 	}
 	for _, one := range all {
 		if isService(one.kind) && one.name == "dynamic-bootp" && string(one.value) == "true" {
-			c.fail("%s %s: BOOTP clients of a failover pair need reservations, because they know no end of a lease: remove the option "+
-				"dynamic-bootp", n.row.Type, c.label(n.row))
+			c.fail("%s: BOOTP clients of a failover pair need reservations, because they know no end of a lease: remove the option "+
+				"dynamic-bootp", at)
 		}
 	}
 }

@@ -56,12 +56,15 @@ func (c *compiler) validate() error {
 		c.examine(at, all, all)
 		for _, x := range n.nearer {
 			c.examine(x.label, x.values, with(all, x.values))
+			if sets(x.values, "default-lease-time", "dynamic-bootp") {
+				c.checkPair(n, x.label, with(all, x.values))
+			}
 		}
 		for _, x := range c.clients {
 			c.checkTimes(x.label+" in "+at, with(all, x.values))
 		}
 		c.checkKnown(n, at, all)
-		c.checkPair(n, all)
+		c.checkPair(n, at, all)
 		if err := c.checkNames(n, all); err != nil {
 			return err
 		}

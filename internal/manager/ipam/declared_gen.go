@@ -185,6 +185,7 @@ var descriptions = map[string]string{
 	"IPv6DHCPRange.usage":                                       "usage counts the range's addresses by state.",
 	"IPv6DHCPRange.utilization":                                 "utilization is the use of the range by clients, with a forecast (Portolan extension).",
 	"IPv6Network":                                               "IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.",
+	"IPv6Network.dynamicUpdateEnabled":                          "dynamicUpdateEnabled sends changes of the network to its DHCP servers immediately, after a first deployment: reserved addresses, ranges and options. It is an extension of Portolan.",
 	"IPv6Network.vlan":                                          "vlan is the VLAN that carries the network. It is an extension of Portolan.",
 	"IPv6NetworkMove":                                           "IPv6NetworkMove moves an IPv6 network with its content. It is kept as a record of the operation.",
 	"MACAddress":                                                "MACAddress is the hardware address of a client.",

@@ -50,6 +50,9 @@ type IPv6Network struct {
 	SpaceHead
 	// VLAN is the VLAN that carries the network. It is an extension of Portolan.
 	VLAN schema.Ref `api:"vlan" ref:"VLAN" back:"networks"`
+	// DynamicUpdateEnabled sends changes of the network to its DHCP servers immediately, after a first deployment: reserved addresses,
+	// ranges and options. It is an extension of Portolan.
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,notNull" default:"false"`
 }
 
 // BeforeWrite places the network and determines its gateway.

@@ -111,15 +111,15 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 		if err := body.Read(r.Body); err != nil {
 			return err
 		}
+		if r.Collection == "networks" && string(body.Get("dynamicUpdateEnabled")) == "null" { // stored before the field existed
+			body.Set("dynamicUpdateEnabled", []byte("false"))
+		}
 		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
 			whole, err := shownRange(&body)
 			if err != nil {
 				return fmt.Errorf("read the usage of resource %d: %w", r.ID, err)
 			}
 			if r.Type == "IPv4Network" {
-				if string(body.Get("dynamicUpdateEnabled")) == "null" { // stored before the field existed
-					body.Set("dynamicUpdateEnabled", []byte("false"))
-				}
 				body.Set("usage", usageText(usage[r.ID], space.Hosts(whole).Size()))
 			} else {
 				body.Set("usagePercentage", blockUsage(usage[r.ID], whole.Size()))

@@ -107,6 +107,14 @@ func TestDHCPv6Deployment(t *testing.T) {
 	if r := explain("&macAddress=02:00:00:00:00:01&requested=2001:db8:0:1::177"); r.Text("address") != offered {
 		t.Errorf("another association gets %s", r.Body)
 	}
+	// A live network sends a reservation without a deployment.
+	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":true}`, apitest.MergePatch)
+	m.ID(at+"/addresses", `{"type":"IPv6Address","address":"2001:db8:0:1::a","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID",`+
+		`"clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:0a"}}`)
+	apitest.Eventually(t, "a reservation is live", func() bool {
+		p.fetch()
+		return strings.Contains(strings.Join(p.items(dhcpdata.NetworkUnit(int64Of(t, network))), "\n"), "2001:db8:0:1::a\"")
+	})
 	for query, field := range map[string]string{"": "clientIdentifier", "&clientIdentifier=00": "clientIdentifier",
 		"&macAddress=x": "macAddress",
 		"&macAddress=02:00:00:00:00:01&requested=10.0.0.1": "requested", "&macAddress=02:00:00:00:00:01&iaid=-1": "iaid",

@@ -64,6 +64,11 @@ func TestClientClasses(t *testing.T) {
 		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, apitest.MergePatch)
 	decided := m.ID(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
 	m.Refused(409, "ResourceConflictsWithOther", "cannot have subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
+	for _, expression := range []string{"match if known", "IF known", "  Match   If known"} { // as in dhcpd.conf
+		id := m.ID(classes, `{"name":"copied","matchExpression":"`+expression+`"}`)
+		m.Refused(409, "ResourceConflictsWithOther", "cannot have subclasses", "POST", "/api/v2/clientClasses/"+id+"/subclasses", `{"value":"a"}`)
+		m.Want(204, "DELETE", "/api/v2/clientClasses/"+id, "")
+	}
 	m.Want(204, "DELETE", "/api/v2/clientClasses/"+phones, "")
 	m.Want(404, "GET", "/api/v2/subclasses/"+sub.Text("id"), "")
 	m.Verify()

@@ -65,12 +65,19 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	two := service("ranges/"+r, "deny-dhcp-class-members", `["phones"]`)
 	fails("IPv4DHCPRange 10.0.0.1-10.0.0.50 serves no client")
 	remove(one, two)
+	vendors := m.ID(below+"/clientClasses", `{"type":"DHCPv4ClientClass","name":"vendors","option":"hardware","matchOffset":1,"matchLength":3}`)
+	var values []string
+	for _, value := range []string{`\"ABC\"`, "0x414243", "0x0008"} {
+		values = append(values, m.ID("/api/v2/clientClasses/"+vendors+"/subclasses", `{"type":"DHCPv4Subclass","value":"`+value+`"}`))
+	}
+	fails("of client class vendors have the same value")
+	m.Want(204, "DELETE", "/api/v2/subclasses/"+values[0], "")
 	other := m.ID(below+"/blocks", `{"type":"IPv4Block","range":"172.20.0.0/16"}`)
 	unserved := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.20.0.0/24"}`)
 	m.ID("/api/v2/networks/"+unserved+"/ranges", `{"type":"IPv4DHCPRange","range":"172.20.0.100-172.20.0.110","splitAroundStaticAddresses":true}`)
 	service("networks/"+p.network, "deny-unknown-mac-addresses", "true")
 	got := p.deploys()
-	for _, want := range []string{"no DHCP role is in effect: 172.20.0.0/24", "contains 10.0.0.1, the address of the gateway",
+	for _, want := range []string{"subclass 0x0008 of client class vendors has 2 bytes", "no DHCP role is in effect: 172.20.0.0/24", "contains 10.0.0.1, the address of the gateway",
 		"contains 10.0.0.5, the address of the server", "deny-unknown-mac-addresses of IPv4Network 10.0.0.0/24 (office) leaves only clients"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the message is %s, want %s", got, want)

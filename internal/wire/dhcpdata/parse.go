@@ -38,6 +38,15 @@ func ParseMatch(text string, codes func(name string) (uint8, bool)) (x *Expressi
 	return x, condition, err
 }
 
+// IsCondition reports whether a match expression is a condition, so that it begins with "if" or "match if".
+func IsCondition(text string) bool {
+	words := strings.Fields(text)
+	if len(words) > 0 && strings.EqualFold(words[0], "match") {
+		words = words[1:]
+	}
+	return len(words) > 0 && (strings.EqualFold(words[0], "if") || strings.HasPrefix(strings.ToLower(words[0]), "if("))
+}
+
 // maxExpression is the maximum size of the text of an expression in octets.
 const maxExpression = 16 << 10
 

@@ -3,7 +3,7 @@ package dhcpdata
 // The reasons for options of DHCPv6 that are refused.
 const (
 	without6     = "the server does not support it for DHCPv6"
-	withoutLogs6 = "use the water marks of the range"
+	withoutLogs6 = "use the utilization and the forecast of the range"
 )
 
 // services6 are the service options of DHCPv6.
