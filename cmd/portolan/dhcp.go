@@ -180,6 +180,7 @@ type dhcpExplainCommand struct {
 	CircuitID        string `help:"The circuit id of the relay agent." name:"circuit-id"`
 	RemoteID         string `help:"The remote id of the relay agent." name:"remote-id"`
 	VendorClass      string `help:"The vendor class of the client."`
+	Options          string `help:"Other options of DHCPv4 that the client sends, as CODE:VALUE separated by commas, such as 93:0x0007,77:iPXE." placeholder:"CODE:VALUE"`
 	Prefix           bool   `help:"Ask for a delegated prefix of DHCPv6 instead of an address."`
 	Requested        string `help:"The address that the client requests. With --prefix a prefix, such as ::/56 for any prefix of a length."`
 	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24."`
@@ -199,7 +200,7 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	query := url.Values{"network": {strconv.FormatInt(id, 10)}}
 	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier,
 		"circuitId": c.CircuitID, "remoteId": c.RemoteID,
-		"vendorClassIdentifier": c.VendorClass, "requested": c.Requested} {
+		"vendorClassIdentifier": c.VendorClass, "options": c.Options, "requested": c.Requested} {
 		if text != "" {
 			query.Set(name, text)
 		}

@@ -59,6 +59,7 @@ const inputs4: [name: string, label: string, placeholder: string][] = [
   ["circuitId", "Circuit ID of the relay agent", "eth0/1"],
   ["remoteId", "Remote ID of the relay agent", ""],
   ["vendorClassIdentifier", "Vendor class", "PXEClient"],
+  ["options", "Other options", "93:0x0007, 77:iPXE"],
   ["requested", "Requested address", ""],
 ]
 const inputs6: typeof inputs4 = [

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -25,6 +26,9 @@ type Question struct {
 	IAID                         uint32
 	// CircuitID, RemoteID and VendorClass are texts, or octets such as 0x0A0B.
 	CircuitID, RemoteID, VendorClass string
+	// Options are other options that the client sends in DHCPv4, as CODE:VALUE separated by commas. A value is a text, or octets such as
+	// 0x0A0B; a text with a comma is written as octets.
+	Options string
 	// Requested is the address that the client requests; it may be invalid.
 	Requested netip.Addr
 	// Prefix asks for a delegated prefix instead of an address. RequestedLength is the length of the prefix that the client requests, and
@@ -293,6 +297,9 @@ func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
 	if relay != nil {
 		f.Options[82] = relay
 	}
+	if err := q.addOptions(f); err != nil {
+		return nil, err
+	}
 	if q.Requested.Is4() {
 		f.Options[50] = q.Requested.AsSlice()
 	}
@@ -305,6 +312,36 @@ func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
 	f.Options[55] = codes
 	f.Options[57] = []byte{0xff, 0xff}
 	return f, nil
+}
+
+// ownParameter are the options that other parameters of a question set, or that belong to the message itself.
+var ownParameter = []int{50, 51, 53, 54, 55, 57, 58, 59, 60, 61, 82}
+
+// addOptions adds the other options of a client to its message.
+func (q Question) addOptions(f *dhcpdata.Facts) error {
+	if q.Options == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(q.Options, ",") {
+		text, value, there := strings.Cut(strings.TrimSpace(one), ":")
+		code, err := strconv.Atoi(text)
+		if err != nil || !there || code < 1 || code > maxCode {
+			return problem.Query("options", "must be entries CODE:VALUE separated by commas, such as 93:0x0007,77:iPXE, with codes from 1 to %d, "+
+				"not %q", maxCode, one)
+		}
+		if slices.Contains(ownParameter, code) {
+			return problem.Query("options", "option %d has a parameter of its own, or belongs to the message", code)
+		}
+		data, err := dhcp.ReadValue(value)
+		if err != nil || len(data) > maxQuestion {
+			return problem.Query("options", "the value of option %d must be a text or octets such as 0x0A0B, at most %d octets", code, maxQuestion)
+		}
+		if _, twice := f.Options[uint8(code)]; twice { //nolint:gosec // at most maxCode
+			return problem.Query("options", "option %d is given twice", code)
+		}
+		f.Options[uint8(code)] = data //nolint:gosec // at most maxCode
+	}
+	return nil
 }
 
 // reportedLeases are the leases that servers have reported. A decision has no error, so err keeps the first one.

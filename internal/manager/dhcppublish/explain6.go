@@ -78,6 +78,9 @@ func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
 	if q.VendorClass != "" {
 		return nil, problem.Query("vendorClassIdentifier", "has no effect in DHCPv6")
 	}
+	if q.Options != "" {
+		return nil, problem.Query("options", "have no effect in DHCPv6")
+	}
 	association := binary.BigEndian.AppendUint32(nil, q.IAID)
 	association = append(association, make([]byte, 8)...)
 	kind := dhcpmsg.OptIANA6

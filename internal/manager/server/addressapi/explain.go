@@ -33,6 +33,8 @@ func (a *API) explanationPath() family.Path {
 			{Name: "circuitId", Description: "The circuit id of the relay agent.", Schema: text},
 			{Name: "remoteId", Description: "The remote id of the relay agent.", Schema: text},
 			{Name: "vendorClassIdentifier", Description: "The vendor class of the client.", Schema: text},
+			{Name: "options", Description: "Other options that the client sends in DHCPv4, as CODE:VALUE separated by commas, such as " +
+				"93:0x0007,77:iPXE. A value is a text, or octets such as 0x0A0B.", Schema: text},
 			{Name: "prefix", Description: "true asks for a delegated prefix (IA_PD) instead of an address, in DHCPv6.",
 				Schema: family.Schema{"type": "boolean"}},
 			{Name: "requested", Description: "The address that the client requests. With prefix, a prefix such as 2001:db8:100::/56, or " +
@@ -72,7 +74,8 @@ func readRequested(q *dhcppublish.Question, prefix, requested string) (err error
 func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 	query := r.URL.Query()
 	q := dhcppublish.Question{MACAddress: query.Get("macAddress"), ClientIdentifier: query.Get("clientIdentifier"),
-		CircuitID: query.Get("circuitId"), RemoteID: query.Get("remoteId"), VendorClass: query.Get("vendorClassIdentifier")}
+		CircuitID: query.Get("circuitId"), RemoteID: query.Get("remoteId"), VendorClass: query.Get("vendorClassIdentifier"),
+		Options: query.Get("options")}
 	var err error
 	if q.Network, err = strconv.ParseInt(query.Get("network"), 10, 64); err != nil || q.Network <= 0 {
 		return problem.Query("network", "%q is not the id of a network", query.Get("network"))
