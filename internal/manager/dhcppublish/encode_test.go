@@ -104,7 +104,7 @@ var encodings6 = []encoding{
 }
 
 // definitionsOf reads the definitions of client options: their codes and formats by name.
-func definitionsOf(t *testing.T, file string) map[string][2]string {
+func definitionsOf(t testing.TB, file string) map[string][2]string {
 	t.Helper()
 	text, err := os.ReadFile("../../base/dhcpoption/" + file)
 	if err != nil {
