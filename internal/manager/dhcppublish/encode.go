@@ -29,9 +29,6 @@ const nwipCode = 63
 
 var nwipExists = []byte{2, 0}
 
-// presentAlone is the option without a value: its presence means true (RFC 9686).
-const presentAlone = "addr-reg-enable"
-
 // provisioningServer is a sub-option that contains an address or a name (RFC 3495 section 5.2).
 const provisioningServer = "cablelabs.provisioning-server"
 
@@ -78,9 +75,6 @@ func (e *optionEncoder) add(kind string, raw json.RawMessage) error {
 		var on bool
 		if err := json.Unmarshal(raw, &on); err != nil {
 			return err
-		}
-		if e.name == presentAlone {
-			return nil
 		}
 		e.out = append(e.out, map[bool]byte{true: 1}[on])
 		return nil
@@ -181,7 +175,7 @@ func (e *optionEncoder) addNTPServer(text string) error {
 
 // finish returns the octets. A sub-option gets its head.
 func (e *optionEncoder) finish() ([]byte, error) {
-	if len(e.out) == 0 && e.name != presentAlone {
+	if len(e.out) == 0 {
 		return nil, fmt.Errorf("%s has an empty value, which cannot be sent", e.name)
 	}
 	code, is := subCodes[e.name]

@@ -26,10 +26,11 @@ func (d *decider6) reply(all layers) {
 	d.addOptions(all)
 }
 
-// ownOptions6 are the options that the server determines itself, or that belong to requests.
+// ownOptions6 are the options that the server determines itself, that belong to requests, or that announce what it does not do: 148
+// announces that it registers addresses (RFC 9686).
 var ownOptions6 = []uint16{dhcpmsg.OptClientID6, dhcpmsg.OptServerID6, dhcpmsg.OptIANA6, dhcpmsg.OptIATA6, dhcpmsg.OptIAAddress6,
 	dhcpmsg.OptRequest6, dhcpmsg.OptPreference6, dhcpmsg.OptElapsed6, dhcpmsg.OptRelayMessage6, 11, 12, dhcpmsg.OptStatus6,
-	dhcpmsg.OptRapidCommit6, dhcpmsg.OptInterfaceID6, 19, 20, dhcpmsg.OptIAPD6, dhcpmsg.OptIAPrefix6, dhcpmsg.OptFQDN6}
+	dhcpmsg.OptRapidCommit6, dhcpmsg.OptInterfaceID6, 19, 20, dhcpmsg.OptIAPD6, dhcpmsg.OptIAPrefix6, dhcpmsg.OptFQDN6, 148}
 
 // addOptions adds the options that the client requests, and its name.
 func (d *decider6) addOptions(all layers) {
