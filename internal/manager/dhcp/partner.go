@@ -376,3 +376,16 @@ func (w *leaseWriter) pairChanged(before *DHCPPartner, p *dhcplease.Pair) error 
 		return err
 	})
 }
+
+// CountPartners returns the numbers of servers in failover pairs, by the state that they report.
+func CountPartners(tx *store.Tx) (map[string]int64, error) {
+	states := map[string]int64{}
+	return states, tx.List(store.Query{From: store.Resources, Where: store.InCollection(Partners)}, func(r *store.Resource) error {
+		return store.Members(r.Body, func(name, raw []byte) error {
+			if string(name) == "state" {
+				states[strings.Trim(string(raw), `"`)]++
+			}
+			return nil
+		})
+	})
+}

@@ -138,6 +138,9 @@ func TestFailoverPair(t *testing.T) {
 			t.Errorf("%s is %q, not %q", field, got, want)
 		}
 	}
+	if status, err := m.status(t.Context()); err != nil || status.Space.DHCP.Partners["NORMAL"] != 2 {
+		t.Errorf("the partners are %v, %v", status.Space.DHCP.Partners, err)
+	}
 	m.Refused(409, "ResourceConflictsWithOther", "are connected", "POST", actions, down)
 	two.reports(dhcplease.Pair{Partner: one.id, State: "COMMUNICATIONS-INTERRUPTED"})
 	m.Refused(409, "ResourceConflictsWithOther", "set force", "POST", actions, down)

@@ -15,6 +15,8 @@ import (
 type DHCPStatus struct {
 	// Leases are the numbers of leases by server and state.
 	Leases map[string]map[string]int64 `json:"leases"`
+	// Partners are the numbers of servers in failover pairs, by the state that they report.
+	Partners map[string]int64 `json:"partners"`
 	// NearlyFull is the number of ranges of which at least the mark of SpaceStatus is leased or abandoned. Filling is the number of listed
 	// ranges that are full within fillingTime.
 	NearlyFull int64 `json:"nearlyFull"`
@@ -54,6 +56,9 @@ func readDHCP(tx *store.Tx, mark int) (s DHCPStatus, err error) {
 			return s, fmt.Errorf("read server %d: %w", id, err)
 		}
 		s.Leases[row.Name] = states
+	}
+	if s.Partners, err = dhcp.CountPartners(tx); err != nil {
+		return s, fmt.Errorf("count failover partners: %w", err)
 	}
 	ranges, err := dhcp.LeasedRanges(tx)
 	if err != nil {
@@ -97,6 +102,7 @@ func readDHCP(tx *store.Tx, mark int) (s DHCPStatus, err error) {
 var dhcpFigureHelp = []figure{
 	{"portolan_dhcp_leases", "Leases of DHCP servers, by server and state.", []string{"server", "state"}},
 	{"portolan_dhcp_leases_all", "Leases of all DHCP servers, by state.", []string{"state"}},
+	{"portolan_dhcp_partners_all", "Servers in failover pairs, by the state that they report.", []string{"state"}},
 	{"portolan_dhcp_ranges_nearly_full_all", "DHCP ranges of which --nearly-full or more is leased.", nil},
 	{"portolan_dhcp_ranges_filling_all", "DHCP ranges that are full within a day, if their leases go on as in the last 24 hours.", nil},
 	{"portolan_dhcp_range_used_ratio", "Share of used addresses of the fullest DHCP ranges, 0 to 1; at most twenty ranges.",
@@ -116,6 +122,9 @@ func (s DHCPStatus) collect(give func(name string, value float64, labels ...stri
 	}
 	for state, n := range sums {
 		give("portolan_dhcp_leases_all", float64(n), state)
+	}
+	for state, n := range s.Partners {
+		give("portolan_dhcp_partners_all", float64(n), state)
 	}
 	give("portolan_dhcp_ranges_nearly_full_all", float64(s.NearlyFull))
 	give("portolan_dhcp_ranges_filling_all", float64(s.Filling))
