@@ -436,7 +436,8 @@ func TestForms(t *testing.T) {
 	fill("Resource type", "IPv4Network")
 	s.ok(p.Text("You cannot undo this."))
 	click("Apply now")
-	s.ok(p.Wait("!document.querySelector('dialog') && document.querySelector('.toast') && !document.querySelector('.toasts').innerText.includes('Undo')"))
+	s.ok(p.Wait(`!document.querySelector("dialog") && document.querySelector(".toast") && ` +
+		`!document.querySelector(".toasts").innerText.includes("Undo")`))
 	list := s.api("GET", "/api/v2/accessRights", "")["data"]
 	if text := fmt.Sprint(list); !strings.Contains(text, "accessLevel:FULL") || !strings.Contains(text, "resourceType:IPv4Network") {
 		t.Errorf("the rights are %v", list)

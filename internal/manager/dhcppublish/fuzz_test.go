@@ -19,8 +19,8 @@ func formatsOf(t testing.TB) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// FuzzRawOption checks that arbitrary raw options are translated or refused without a panic, and that a translated value can be encoded or is
-// refused.
+// FuzzRawOption checks that arbitrary raw options are translated or refused without a panic, and that a translated value can be encoded or
+// is refused.
 func FuzzRawOption(f *testing.F) {
 	formats := formatsOf(f)
 	for _, text := range []string{"option x , a;", "option x a ,;", `option x "a", 0x0b, 00:0c;`, ";;", `"`, "option x 10.0.0.1 10.0.0.2, true;"} {

@@ -204,8 +204,8 @@ func (c *compiler) clientOption(at int64, one chosen) (item dhcpdata.Option, sen
 		return item, false, fmt.Errorf("option code %d is out of range: use 1 to %d", code, most)
 	}
 	if one.kind != "DHCPVendorOption" && dhcpdata.IsFixed(uint16(code), c.v6) { //nolint:gosec // checked
-		return item, false, fmt.Errorf("option %d cannot be set: the server determines it itself, does not do what it announces, or it is obsolete; "+
-			"remove the option", code)
+		return item, false, fmt.Errorf("option %d cannot be set: the server determines it itself, does not do what it announces, "+
+			"or it is obsolete; remove the option", code)
 	}
 	value, err := encodeOption(one.name, c.v6, d.ValueFormat, one.value)
 	if err != nil {

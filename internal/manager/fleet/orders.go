@@ -184,8 +184,8 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	now := s.now().UnixMilli()
 	for to, some := range goals {
 		in, args := idCondition(tx, some)
-		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+nextGenerationSQL+
-			", desired = "+nextGenerationSQL+", revision = revision + 1 WHERE id "+in,
+		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+
+			nextGenerationSQL+", desired = "+nextGenerationSQL+", revision = revision + 1 WHERE id "+in,
 			append([]any{to.target, to.status, now, now, now, now}, args...)...); err != nil {
 			return err
 		}

@@ -86,8 +86,8 @@ func startAlone(t *testing.T, change ...func(*Options)) *manager {
 	return startManager(t, change...)
 }
 
-// silentSoon disconnects a service point after three seconds without contact. In other tests it takes three minutes, because tests on a busy
-// machine pause for seconds.
+// silentSoon disconnects a service point after three seconds without contact. In other tests it takes three minutes, because tests on a
+// busy machine pause for seconds.
 func silentSoon(o *Options) { o.Interval = time.Second }
 
 // startOnce is startManager for a test that depends little on the database. apitest.SkipOnPostgreSQL says when it runs on PostgreSQL.

@@ -200,8 +200,8 @@ func (l *listener6) join(i *net.Interface) error {
 	return nil
 }
 
-// leaveGroup leaves the groups of servers on an interface. The socket keeps them while the interface is down, and even after it lost IPv6, and
-// could not join them again.
+// leaveGroup leaves the groups of servers on an interface. The socket keeps them while the interface is down, and even after it lost IPv6,
+// and could not join them again.
 func (l *listener6) leaveGroup(index int) {
 	for _, group := range []netip.Addr{allAgents6, allServers6} {
 		_ = l.packets.LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()}) // the interface may have vanished
