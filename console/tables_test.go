@@ -449,4 +449,19 @@ func TestFilteredDHCP(t *testing.T) {
 	}
 	filter("crew")
 	s.ok(p.Text("No reservations match."))
+	// The columns of these tables can be chosen.
+	configuration := "/api/v2/configurations/" + s.id("configurations", "id:gt(0)")
+	s.api("POST", configuration+"/servers", `{"type":"Server","name":"buoy","profile":"PORTOLAN_SERVICE_POINT",`+
+		`"interfaces":[{"managementAddress":"127.0.0.9"}]}`)
+	s.api("POST", configuration+"/vlanGroups", `{"name":"campus","firstNumber":10,"lastNumber":99}`)
+	s.api("POST", "/api/v2/vlanGroups/"+s.id("vlanGroups", "name:'campus'")+"/vlans", `{"name":"office","number":20}`)
+	for _, path := range []string{"/ui/dhcp", "/ui/dhcp?tab=reservations", "/ui/names", "/ui/vlans", "/ui/servers"} {
+		s.ok(p.Go(path))
+		s.ok(p.Click(`document.querySelector("#main details.columns summary")`))
+		choose := `[...document.querySelectorAll("#main details.columns label")].find(l => !l.querySelector("input").checked)`
+		s.ok(p.Wait(choose))
+		name := s.eval(p, choose+`.innerText.trim()`)
+		s.ok(p.Click(choose + `.querySelector("input")`))
+		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=columnheader]")].some(h => h.innerText.trim() === "` + name + `")`))
+	}
 }

@@ -5,7 +5,7 @@ import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
 import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
-import { Grid, ListGrid } from "../parts/grid"
+import { Grid, ListGrid, type Column } from "../parts/grid"
 import { Leases, Spans } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
@@ -17,8 +17,10 @@ import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { amount, parseSpan, size } from "../space"
 import type { IPv4Address, IPv4DHCPRange } from "../types"
-import { Table } from "./generic"
+import { Table, Value } from "./generic"
 import { UseOf } from "./space"
+import { useColumns } from "../parts/userfields"
+import { fieldName } from "../parts/form"
 
 const tabs: [key: string, label: string][] = [
   ["", "Ranges"],
@@ -86,6 +88,59 @@ function Ranges({ c }: { c: number }) {
     may = useMay("configurations/" + c),
     schema = useSchema()
   useEvery(5000, rows.reload)
+  const { columns, chooser } = useColumns(
+    "DHCP ranges",
+    schema,
+    ["IPv4DHCPRange", "IPv6DHCPRange"],
+    [
+      {
+        key: "range",
+        title: "Range",
+        width: "minmax(14rem,2fr)",
+        narrow: "minmax(0,1fr)",
+        cell: r => <To r={r} mono />,
+      },
+      { key: "name", title: "Name", minor: true, cell: r => r.name },
+      {
+        key: "size",
+        title: "Addresses",
+        width: "7rem",
+        number: true,
+        minor: true,
+        cell: r => {
+          const s = parseSpan(r.range)
+          return s ? amount(size(s)) : null
+        },
+      },
+      {
+        key: "use",
+        title: "Use",
+        width: "minmax(9rem,1.4fr)",
+        narrow: "6.5rem",
+        cell: r => (
+          <span class="range-cell">
+            <RangeBar u={utilization(r)} range={r.range!} />
+            <span class="num">{utilization(r).percent} %</span>
+          </span>
+        ),
+      },
+      { key: "full", title: "Forecast", width: "9rem", minor: true, cell: r => <Forecast u={utilization(r)} /> },
+      {
+        key: "marks",
+        title: "Thresholds",
+        width: "8rem",
+        minor: true,
+        cell: r =>
+          r.lowWaterMark === null && r.highWaterMark === null ? (
+            <span class="muted">none</span>
+          ) : (
+            `${r.lowWaterMark ?? 0}–${r.highWaterMark ?? 100} %`
+          ),
+      },
+    ] satisfies Column<IPv4DHCPRange>[] as unknown as Column<Resource>[],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   return (
     <>
       <div class="tools">
@@ -94,6 +149,7 @@ function Ranges({ c }: { c: number }) {
           <span class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</span>
         )}
         <span class="grow" />
+        {chooser}
         <SaveRows rows={rows} />
       </div>
       <SelectionBar
@@ -103,7 +159,7 @@ function Ranges({ c }: { c: number }) {
         c={schema?.collections.ranges}
         may={may}
       />
-      <RangeRows rows={rows} selection={selection} filtered={!!text} />
+      <RangeRows columns={columns} rows={rows} selection={selection} filtered={!!text} />
     </>
   )
 }
@@ -112,7 +168,9 @@ function RangeRows({
   rows,
   selection,
   filtered,
+  columns,
 }: {
+  columns: Column<Resource>[]
   rows: Rows<IPv4DHCPRange>
   selection: Selection
   filtered: boolean
@@ -137,52 +195,7 @@ function RangeRows({
             <Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>
           )
         }
-        columns={[
-          {
-            key: "range",
-            title: "Range",
-            width: "minmax(14rem,2fr)",
-            narrow: "minmax(0,1fr)",
-            cell: r => <To r={r} mono />,
-          },
-          { key: "name", title: "Name", minor: true, cell: r => r.name },
-          {
-            key: "size",
-            title: "Addresses",
-            width: "7rem",
-            number: true,
-            minor: true,
-            cell: r => {
-              const s = parseSpan(r.range)
-              return s ? amount(size(s)) : null
-            },
-          },
-          {
-            key: "use",
-            title: "Use",
-            width: "minmax(9rem,1.4fr)",
-            narrow: "6.5rem",
-            cell: r => (
-              <span class="range-cell">
-                <RangeBar u={utilization(r)} range={r.range!} />
-                <span class="num">{utilization(r).percent} %</span>
-              </span>
-            ),
-          },
-          { key: "full", title: "Forecast", width: "9rem", minor: true, cell: r => <Forecast u={utilization(r)} /> },
-          {
-            key: "marks",
-            title: "Thresholds",
-            width: "8rem",
-            minor: true,
-            cell: r =>
-              r.lowWaterMark === null && r.highWaterMark === null ? (
-                <span class="muted">none</span>
-              ) : (
-                `${r.lowWaterMark ?? 0}–${r.highWaterMark ?? 100} %`
-              ),
-          },
-        ]}
+        columns={columns as never}
       />
     </>
   )
@@ -197,12 +210,31 @@ function Reservations({ c }: { c: number }) {
     selection = useSelection(rows as unknown as Rows<Resource>),
     may = useMay("configurations/" + c),
     schema = useSchema()
+  const { columns, chooser } = useColumns(
+    "reservations",
+    schema,
+    ["IPv4Address"],
+    [
+      { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
+      { key: "name", title: "Name", cell: r => r.name },
+      {
+        key: "mac",
+        title: "Hardware",
+        width: "11rem",
+        cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
+      },
+      { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
+    ] satisfies Column<IPv4Address>[] as unknown as Column<Resource>[],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   return (
     <>
       <div class="tools">
         <FilterForm table="reservations" parameters={["filter"]} placeholder="name, address or MAC address" />
         {rows.total !== undefined && <span class="muted">{counted(rows.total, "reservations")}</span>}
         <span class="grow" />
+        {chooser}
         <SaveRows rows={rows} />
       </div>
       <SelectionBar
@@ -212,7 +244,7 @@ function Reservations({ c }: { c: number }) {
         c={schema?.collections.addresses}
         may={may}
       />
-      <ReservationRows rows={rows} selection={selection} filtered={!!text} />
+      <ReservationRows columns={columns} rows={rows} selection={selection} filtered={!!text} />
     </>
   )
 }
@@ -221,7 +253,9 @@ function ReservationRows({
   rows,
   selection,
   filtered,
+  columns,
 }: {
+  columns: Column<Resource>[]
   rows: Rows<IPv4Address>
   selection: Selection
   filtered: boolean
@@ -249,17 +283,7 @@ function ReservationRows({
             </Empty>
           )
         }
-        columns={[
-          { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
-          { key: "name", title: "Name", cell: r => r.name },
-          {
-            key: "mac",
-            title: "Hardware",
-            width: "11rem",
-            cell: r => (r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>),
-          },
-          { key: "state", title: "State", width: "10rem", minor: true, cell: r => <State of={r.state} /> },
-        ]}
+        columns={columns as never}
       />
     </>
   )

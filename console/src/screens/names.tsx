@@ -61,6 +61,49 @@ export function Names() {
   const into = view || (list[0] ? String(list[0].id) : ""),
     may = useMay(c ? "configurations/" + c : null),
     mayInto = useMay(into ? "views/" + into : null)
+  const { columns, chooser } = useColumns(
+    "zones of a view",
+    schema,
+    schema?.collections.zones?.t ?? [],
+    [
+      {
+        key: "name",
+        title: "Zone",
+        width: "minmax(12rem,2fr)",
+        cell: z => (
+          <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>
+            {z.absoluteName || "."}
+          </a>
+        ),
+      },
+      { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
+      { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
+      {
+        key: "deployed",
+        title: "Deployed",
+        width: "7rem",
+        minor: true,
+        cell: z => (z.deploymentEnabled === false ? <span class="muted">no</span> : "yes"),
+      },
+      {
+        key: "signed",
+        title: "Signed",
+        width: "6rem",
+        narrow: "4rem",
+        cell: z =>
+          z.signed ? (
+            <span class="chip good">
+              <Icon name="check" size={13} />
+              yes
+            </span>
+          ) : (
+            <span class="muted">no</span>
+          ),
+      },
+    ],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   if (c === null)
     return (
       <>
@@ -105,6 +148,7 @@ export function Names() {
         />
         <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
         <span class="grow" />
+        {chooser}
         <SaveRows rows={rows} />
       </div>
       <SelectionBar selection={selection} rows={rows} collection="zones" c={schema?.collections.zones} may={mayInto} />
@@ -136,42 +180,7 @@ export function Names() {
               {!list.length && "A zone belongs to a view. A view is the DNS data for one group of clients."}
             </Empty>
           }
-          columns={[
-            {
-              key: "name",
-              title: "Zone",
-              width: "minmax(12rem,2fr)",
-              cell: z => (
-                <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>
-                  {z.absoluteName || "."}
-                </a>
-              ),
-            },
-            { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
-            { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
-            {
-              key: "deployed",
-              title: "Deployed",
-              width: "7rem",
-              minor: true,
-              cell: z => (z.deploymentEnabled === false ? <span class="muted">no</span> : "yes"),
-            },
-            {
-              key: "signed",
-              title: "Signed",
-              width: "6rem",
-              narrow: "4rem",
-              cell: z =>
-                z.signed ? (
-                  <span class="chip good">
-                    <Icon name="check" size={13} />
-                    yes
-                  </span>
-                ) : (
-                  <span class="muted">no</span>
-                ),
-            },
-          ]}
+          columns={columns}
         />
       )}
       {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}

@@ -17,9 +17,11 @@ import { configuration, configurations, session } from "../session"
 import { PointLink } from "../parts/interfaces"
 import { useMay } from "../rights"
 import { change } from "../work"
-import { Nowhere, Table } from "./generic"
+import { Nowhere, Table, Value } from "./generic"
 import { useSchema } from "../schema"
 import { Deployed } from "./names"
+import { useColumns } from "../parts/userfields"
+import { fieldName } from "../parts/form"
 
 const tabs: [key: string, label: string][] = [
   ["", "Servers"],
@@ -46,6 +48,42 @@ export function Servers() {
   )
   const selection = useSelection(rows),
     may = useMay(c ? "configurations/" + c : null)
+  const { columns, chooser } = useColumns(
+    "servers",
+    schema,
+    ["Server"],
+    [
+      { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
+      { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
+      {
+        key: "point",
+        title: "Service point",
+        width: "minmax(10rem,2fr)",
+        minor: true,
+        cell: s => (s.servicePoint ? <PointLink id={s.servicePoint} /> : <span class="muted">none</span>),
+      },
+      {
+        key: "profile",
+        title: "Profile",
+        minor: true,
+        cell: s => <span class="muted cut">{choiceName(s.profile, "profile")}</span>,
+      },
+      {
+        key: "deploy",
+        title: "",
+        width: "7.5rem",
+        narrow: "4.5rem",
+        cell: s =>
+          may.change && (
+            <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
+              Deploy
+            </button>
+          ),
+      },
+    ],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   if (c === null)
     return (
       <>
@@ -94,6 +132,7 @@ export function Servers() {
             />
             {rows.total !== undefined && <span class="muted">{counted(rows.total, "servers")}</span>}
             <span class="grow" />
+            {chooser}
             <SaveRows rows={rows} />
           </div>
           <SelectionBar
@@ -134,35 +173,7 @@ export function Servers() {
                   </Empty>
                 )
               }
-              columns={[
-                { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },
-                { key: "state", title: "State", width: "9rem", narrow: "5.5rem", cell: s => <State of={s.state} /> },
-                {
-                  key: "point",
-                  title: "Service point",
-                  width: "minmax(10rem,2fr)",
-                  minor: true,
-                  cell: s => (s.servicePoint ? <PointLink id={s.servicePoint} /> : <span class="muted">none</span>),
-                },
-                {
-                  key: "profile",
-                  title: "Profile",
-                  minor: true,
-                  cell: s => <span class="muted cut">{choiceName(s.profile, "profile")}</span>,
-                },
-                {
-                  key: "deploy",
-                  title: "",
-                  width: "7.5rem",
-                  narrow: "4.5rem",
-                  cell: s =>
-                    may.change && (
-                      <button class="small" onClick={() => setDeploying(s)} aria-label={"Deploy to " + s.name}>
-                        Deploy
-                      </button>
-                    ),
-                },
-              ]}
+              columns={columns}
             />
           )}
         </>

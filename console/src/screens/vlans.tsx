@@ -14,6 +14,9 @@ import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
+import { useColumns } from "../parts/userfields"
+import { fieldName } from "../parts/form"
+import { Value } from "./generic"
 
 interface FreeNumbers {
   next: number | null
@@ -161,12 +164,38 @@ function List({ group, may }: { group: Resource; may: May }) {
     schema = useSchema()
   const [editing, setEditing] = useState<Resource | null>(null),
     [deleting, setDeleting] = useState<Resource | null>(null)
+  const { columns, chooser } = useColumns(
+    "VLANs",
+    schema,
+    ["VLAN"],
+    [
+      { key: "number", title: "Number", width: "6rem", narrow: "4rem", sort: "number", cell: r => r.number },
+      {
+        key: "name",
+        title: "Name",
+        width: "minmax(9rem,1.4fr)",
+        sort: "name",
+        cell: r => <a href={"/ui/vlans/" + r.id}>{r.name}</a>,
+      },
+      { key: "networks", title: "Networks", width: "minmax(10rem,2fr)", cell: r => <Networks id={r.id} /> },
+      {
+        key: "description",
+        title: "Description",
+        minor: true,
+        width: "minmax(8rem,2fr)",
+        cell: r => <span class="muted">{r.description}</span>,
+      },
+    ],
+    (f, r) => <Value field={f} value={r[f.n]} r={r} />,
+    fieldName,
+  )
   return (
     <>
       <div class="tools">
         <FilterForm table="VLANs" parameters={["filter", "orderBy"]} placeholder="number, name or filter" />
         {rows.total !== undefined && <span class="muted">{counted(rows.total, "VLANs")}</span>}
         <span class="grow" />
+        {chooser}
         <SaveRows rows={rows} />
       </div>
       <SelectionBar selection={selection} rows={rows} collection="vlans" c={schema?.collections.vlans} may={may} />
@@ -196,24 +225,7 @@ function List({ group, may }: { group: Resource; may: May }) {
           empty={
             <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
           }
-          columns={[
-            { key: "number", title: "Number", width: "6rem", narrow: "4rem", sort: "number", cell: r => r.number },
-            {
-              key: "name",
-              title: "Name",
-              width: "minmax(9rem,1.4fr)",
-              sort: "name",
-              cell: r => <a href={"/ui/vlans/" + r.id}>{r.name}</a>,
-            },
-            { key: "networks", title: "Networks", width: "minmax(10rem,2fr)", cell: r => <Networks id={r.id} /> },
-            {
-              key: "description",
-              title: "Description",
-              minor: true,
-              width: "minmax(8rem,2fr)",
-              cell: r => <span class="muted">{r.description}</span>,
-            },
-          ]}
+          columns={columns}
         />
       )}
       {editing && (
