@@ -167,7 +167,12 @@ func Eval[T any](p *Page, expression string) (T, error) {
 	return runWithTimeout(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// Wait waits until an expression is true.
+// isLoading reports whether the error of an evaluation means that the page is loaded again.
+func isLoading(err error) bool {
+	return strings.Contains(err.Error(), "context") || strings.Contains(err.Error(), "navigated or closed")
+}
+
+// Wait waits until an expression is true, also while the page is loaded again.
 func (p *Page) Wait(expression string) error {
 	ctx, cancel := context.WithTimeout(p.ctx, Patience)
 	defer cancel()
@@ -181,7 +186,7 @@ func (p *Page) Wait(expression string) error {
 				".innerText.slice(0, 1000)")
 			return fmt.Errorf("the page does not come to %s; it says: %s %v", expression, text, p.Faults())
 		}
-		if err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "context") {
+		if err != nil && ctx.Err() == nil && !isLoading(err) {
 			return fmt.Errorf("%s: %w", expression, err)
 		}
 		select {
