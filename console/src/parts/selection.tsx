@@ -10,11 +10,11 @@ import type { May } from "../rights"
 import { useSchema, type CollectionSchema, type FieldSchema } from "../schema"
 import { address, compare, parseAddress, parseSpan, type Span } from "../space"
 import { saveText } from "../table"
-import { Button, counted, Field, Loading, number, toast } from "./basics"
+import { Button, counted, Field, Loading, number, toast, Trouble } from "./basics"
 import type { Selectable } from "./grid"
 import { bodyOf, FieldInput, fieldName, formFields, RefInput, type Values } from "./form"
 import { Preview, type Wanted } from "./preview"
-import { csvText } from "./tools"
+import { csvText, SaveRows } from "./tools"
 
 /** The largest number of resources in one change (docs/batch.md). */
 const maxSelected = 10_000
@@ -171,6 +171,64 @@ export function SelectionBar({
       {act === "delete" && <DeleteAll list={list} close={close} done={done} />}
       {act === "move" && <MoveAll list={list} collection={collection} close={close} done={done} />}
       {(act === "tag" || act === "untag") && <TagAll list={list} add={act === "tag"} close={close} done={done} />}
+    </>
+  )
+}
+
+/**
+ * A list whose rows can be selected: its filter, the number of rows, the choice of columns, the buttons that save and print it, and the
+ * actions for selected rows. children returns the table of the loaded rows.
+ */
+export function SelectableList({
+  rows,
+  noun,
+  filter,
+  note = "",
+  chooser,
+  selection,
+  collection,
+  may,
+  children,
+}: {
+  rows: Rows<Resource>
+  noun: string
+  filter: ComponentChildren
+  note?: string
+  chooser: ComponentChildren
+  selection: Selection
+  collection: string
+  may: May
+  children: (total: number) => ComponentChildren
+}) {
+  const schema = useSchema()
+  return (
+    <>
+      <div class="tools">
+        {filter}
+        {rows.total !== undefined && (
+          <span class="muted">
+            {counted(rows.total, noun)}
+            {note}
+          </span>
+        )}
+        <span class="grow" />
+        {chooser}
+        <SaveRows rows={rows} />
+      </div>
+      <SelectionBar
+        selection={selection}
+        rows={rows}
+        collection={collection}
+        c={schema?.collections[collection]}
+        may={may}
+      />
+      {rows.problem ? (
+        <Trouble problem={rows.problem} retry={rows.reload} />
+      ) : rows.total === undefined ? (
+        <Loading what={"the " + noun} />
+      ) : (
+        children(rows.total)
+      )}
     </>
   )
 }

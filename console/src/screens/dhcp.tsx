@@ -1,16 +1,16 @@
 // DHCP: ranges with utilization and thresholds, reservations, leases, and client options.
-import { useData, useRows, useEvery, type Rows } from "../data"
+import { useData, useRows, useEvery } from "../data"
 import { filterOf } from "../filter"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
-import { counted, Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { Empty, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { Grid, ListGrid, type Column } from "../parts/grid"
 import { Leases, Spans } from "../parts/leases"
 import { Forecast, RangeBar, type Utilization } from "../parts/ranges"
 import { Refused } from "../parts/refused"
-import { selectable, SelectionBar, useSelection, type Selection } from "../parts/selection"
-import { FilterForm, SaveRows } from "../parts/tools"
+import { selectable, SelectableList, useSelection } from "../parts/selection"
+import { FilterForm } from "../parts/tools"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
@@ -83,8 +83,8 @@ const utilization = (r: IPv4DHCPRange) => r.utilization as unknown as Utilizatio
 function Ranges({ c }: { c: number }) {
   const text = (place.value.query.get("filter") ?? "").trim(),
     filter = [`configuration.id:${c}`, text && `(${filterOf(text, "name", "range")})`].filter(Boolean).join(" and ")
-  const rows = useRows<IPv4DHCPRange>("ranges", { filter, orderBy: "range" }, ["ranges"]),
-    selection = useSelection(rows as unknown as Rows<Resource>),
+  const rows = useRows<Resource>("ranges", { filter, orderBy: "range" }, ["ranges"]),
+    selection = useSelection(rows),
     may = useMay("configurations/" + c),
     schema = useSchema()
   useEvery(5000, rows.reload)
@@ -142,62 +142,35 @@ function Ranges({ c }: { c: number }) {
     fieldName,
   )
   return (
-    <>
-      <div class="tools">
-        <FilterForm table="DHCP ranges" parameters={["filter"]} placeholder="name, address or prefix" />
-        {rows.total !== undefined && (
-          <span class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</span>
-        )}
-        <span class="grow" />
-        {chooser}
-        <SaveRows rows={rows} />
-      </div>
-      <SelectionBar
-        selection={selection}
-        rows={rows as unknown as Rows<Resource>}
-        collection="ranges"
-        c={schema?.collections.ranges}
-        may={may}
-      />
-      <RangeRows columns={columns} rows={rows} selection={selection} filtered={!!text} />
-    </>
-  )
-}
-
-function RangeRows({
-  rows,
-  selection,
-  filtered,
-  columns,
-}: {
-  columns: Column<Resource>[]
-  rows: Rows<IPv4DHCPRange>
-  selection: Selection
-  filtered: boolean
-}) {
-  return rows.problem ? (
-    <Trouble problem={rows.problem} retry={rows.reload} />
-  ) : rows.total === undefined ? (
-    <Loading what="the ranges" />
-  ) : (
-    <>
-      <Grid
-        label="DHCP ranges"
-        select={selectable(selection) as never}
-        count={rows.total}
-        at={rows.at}
-        id={r => r.id}
-        open={r => go("/ui/ranges/" + r.id)}
-        empty={
-          filtered ? (
-            <Empty title="No ranges match." />
-          ) : (
-            <Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>
-          )
-        }
-        columns={columns as never}
-      />
-    </>
+    <SelectableList
+      rows={rows}
+      noun="ranges"
+      note=". Create a range on the Ranges tab of its network."
+      filter={<FilterForm table="DHCP ranges" parameters={["filter"]} placeholder="name, address or prefix" />}
+      chooser={chooser}
+      selection={selection}
+      collection="ranges"
+      may={may}
+    >
+      {total => (
+        <Grid
+          label="DHCP ranges"
+          select={selectable(selection)}
+          count={total}
+          at={rows.at}
+          id={r => r.id}
+          open={r => go("/ui/ranges/" + r.id)}
+          empty={
+            text ? (
+              <Empty title="No ranges match." />
+            ) : (
+              <Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>
+            )
+          }
+          columns={columns}
+        />
+      )}
+    </SelectableList>
   )
 }
 
@@ -206,14 +179,14 @@ function Reservations({ c }: { c: number }) {
     filter = [`configuration.id:${c}`, "state:'DHCP_RESERVED'", text && `(${filterOf(text, "name", "address")})`]
       .filter(Boolean)
       .join(" and ")
-  const rows = useRows<IPv4Address>("addresses", { filter }, ["addresses"]),
-    selection = useSelection(rows as unknown as Rows<Resource>),
+  const rows = useRows<Resource>("addresses", { filter }, ["addresses"]),
+    selection = useSelection(rows),
     may = useMay("configurations/" + c),
     schema = useSchema()
   const { columns, chooser } = useColumns(
     "reservations",
     schema,
-    ["IPv4Address"],
+    ["IPv4Address", "IPv6Address"],
     [
       { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> },
       { key: "name", title: "Name", cell: r => r.name },
@@ -229,63 +202,37 @@ function Reservations({ c }: { c: number }) {
     fieldName,
   )
   return (
-    <>
-      <div class="tools">
-        <FilterForm table="reservations" parameters={["filter"]} placeholder="name, address or MAC address" />
-        {rows.total !== undefined && <span class="muted">{counted(rows.total, "reservations")}</span>}
-        <span class="grow" />
-        {chooser}
-        <SaveRows rows={rows} />
-      </div>
-      <SelectionBar
-        selection={selection}
-        rows={rows as unknown as Rows<Resource>}
-        collection="addresses"
-        c={schema?.collections.addresses}
-        may={may}
-      />
-      <ReservationRows columns={columns} rows={rows} selection={selection} filtered={!!text} />
-    </>
-  )
-}
-
-function ReservationRows({
-  rows,
-  selection,
-  filtered,
-  columns,
-}: {
-  columns: Column<Resource>[]
-  rows: Rows<IPv4Address>
-  selection: Selection
-  filtered: boolean
-}) {
-  return rows.problem ? (
-    <Trouble problem={rows.problem} retry={rows.reload} />
-  ) : rows.total === undefined ? (
-    <Loading what="the reservations" />
-  ) : (
-    <>
-      <Grid
-        label="Reservations"
-        select={selectable(selection) as never}
-        count={rows.total}
-        at={rows.at}
-        id={r => r.id}
-        open={r => go("/ui/addresses/" + r.id)}
-        empty={
-          filtered ? (
-            <Empty title="No reservations match." />
-          ) : (
-            <Empty title="No reservations yet.">
-              Open a network, select Assign address, and choose the state DHCP reserved with the MAC address of the
-              client.
-            </Empty>
-          )
-        }
-        columns={columns as never}
-      />
-    </>
+    <SelectableList
+      rows={rows}
+      noun="reservations"
+      filter={<FilterForm table="reservations" parameters={["filter"]} placeholder="name, address or MAC address" />}
+      chooser={chooser}
+      selection={selection}
+      collection="addresses"
+      may={may}
+    >
+      {total => (
+        <Grid
+          label="Reservations"
+          select={selectable(selection)}
+          count={total}
+          at={rows.at}
+          id={r => r.id}
+          open={r => go("/ui/addresses/" + r.id)}
+          empty={
+            text ? (
+              <Empty title="No reservations match." />
+            ) : (
+              <Empty title="No reservations yet.">
+                Open a network, select Assign address, and choose the state DHCP reserved with the MAC address of the
+                client.
+              </Empty>
+            )
+          }
+          columns={columns}
+        />
+      )}
+    </SelectableList>
   )
 }
 

@@ -210,6 +210,7 @@ export function Find() {
       )}
       {!inside ? (
         <>
+          {first.problem && <Trouble problem={first.problem} retry={first.reload} />}
           {first.data && first.data.length > 0 && (
             <p>
               Start with{" "}

@@ -5,13 +5,13 @@ import { problemOf, useData, useRows } from "../data"
 import { filterOf } from "../filter"
 import { Icon } from "../icons"
 import { To } from "../links"
-import { Button, counted, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { choiceName } from "../parts/choices"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
-import { selectable, SelectionBar, useSelection } from "../parts/selection"
-import { FilterForm, SaveRows } from "../parts/tools"
+import { selectable, SelectableList, useSelection } from "../parts/selection"
+import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations, session } from "../session"
 import { PointLink } from "../parts/interfaces"
@@ -121,8 +121,10 @@ export function Servers() {
           <Nowhere />
         )
       ) : (
-        <>
-          <div class="tools">
+        <SelectableList
+          rows={rows}
+          noun="servers"
+          filter={
             <FilterForm
               table="servers"
               parameter="name"
@@ -130,27 +132,17 @@ export function Servers() {
               label="Filter servers"
               placeholder="server name or filter"
             />
-            {rows.total !== undefined && <span class="muted">{counted(rows.total, "servers")}</span>}
-            <span class="grow" />
-            {chooser}
-            <SaveRows rows={rows} />
-          </div>
-          <SelectionBar
-            selection={selection}
-            rows={rows}
-            collection="servers"
-            c={schema?.collections.servers}
-            may={may}
-          />
-          {rows.problem ? (
-            <Trouble problem={rows.problem} retry={rows.reload} />
-          ) : rows.total === undefined ? (
-            <Loading what="the servers" />
-          ) : (
+          }
+          chooser={chooser}
+          selection={selection}
+          collection="servers"
+          may={may}
+        >
+          {total => (
             <Grid
               select={selectable(selection)}
               label="Servers"
-              count={rows.total}
+              count={total}
               at={rows.at}
               id={s => s.id}
               open={s => go("/ui/servers/" + s.id)}
@@ -176,7 +168,7 @@ export function Servers() {
               columns={columns}
             />
           )}
-        </>
+        </SelectableList>
       )}
       {editing && <Edit r={editing} close={() => setEditing(null)} done={rows.reload} />}
       {deleting && <Delete r={deleting} close={() => setDeleting(null)} done={rows.reload} />}

@@ -8,8 +8,8 @@ import { Button, counted, Empty, Field, Head, Loading, number, Trouble } from ".
 import { NoConfiguration } from "../parts/configuration"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
-import { selectable, SelectionBar, useSelection } from "../parts/selection"
-import { FilterForm, SaveRows } from "../parts/tools"
+import { selectable, SelectableList, useSelection } from "../parts/selection"
+import { FilterForm } from "../parts/tools"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
@@ -191,43 +191,41 @@ function List({ group, may }: { group: Resource; may: May }) {
   )
   return (
     <>
-      <div class="tools">
-        <FilterForm table="VLANs" parameters={["filter", "orderBy"]} placeholder="number, name or filter" />
-        {rows.total !== undefined && <span class="muted">{counted(rows.total, "VLANs")}</span>}
-        <span class="grow" />
-        {chooser}
-        <SaveRows rows={rows} />
-      </div>
-      <SelectionBar selection={selection} rows={rows} collection="vlans" c={schema?.collections.vlans} may={may} />
-      {rows.problem ? (
-        <Trouble problem={rows.problem} retry={rows.reload} />
-      ) : rows.total === undefined ? (
-        <Loading what="the VLANs" />
-      ) : (
-        <Grid
-          label="VLANs"
-          select={selectable(selection)}
-          count={rows.total}
-          at={rows.at}
-          id={r => r.id}
-          open={r => go("/ui/vlans/" + r.id)}
-          order={order}
-          reorder={o => setQuery({ orderBy: o })}
-          onKey={(e, r) => {
-            if (r && may.change && e.key === "e") {
-              e.preventDefault()
-              setEditing(r)
-            } else if (r && may.remove && e.key === "Delete") {
-              e.preventDefault()
-              setDeleting(r)
+      <SelectableList
+        rows={rows}
+        noun="VLANs"
+        filter={<FilterForm table="VLANs" parameters={["filter", "orderBy"]} placeholder="number, name or filter" />}
+        chooser={chooser}
+        selection={selection}
+        collection="vlans"
+        may={may}
+      >
+        {total => (
+          <Grid
+            label="VLANs"
+            select={selectable(selection)}
+            count={total}
+            at={rows.at}
+            id={r => r.id}
+            open={r => go("/ui/vlans/" + r.id)}
+            order={order}
+            reorder={o => setQuery({ orderBy: o })}
+            onKey={(e, r) => {
+              if (r && may.change && e.key === "e") {
+                e.preventDefault()
+                setEditing(r)
+              } else if (r && may.remove && e.key === "Delete") {
+                e.preventDefault()
+                setDeleting(r)
+              }
+            }}
+            empty={
+              <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
             }
-          }}
-          empty={
-            <Empty title={text ? "No VLANs match." : "No VLANs yet."}>{!text && may.add && "Select New VLAN."}</Empty>
-          }
-          columns={columns}
-        />
-      )}
+            columns={columns}
+          />
+        )}
+      </SelectableList>
       {editing && (
         <Edit r={editing} only={["name", "number", "description"]} close={() => setEditing(null)} done={rows.reload} />
       )}

@@ -12,8 +12,8 @@ import (
 // releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
-// minPause is the shortest pause that Options.Speedup leaves. Shorter pauses would keep the processors
-// busy during tests.
+// minPause is the shortest pause that Options.Speedup leaves. Shorter pauses would keep the processors busy
+// during tests.
 const minPause = 200 * time.Millisecond
 
 // ShortenPause returns the pause d of a worker, shortened by Options.Speedup.

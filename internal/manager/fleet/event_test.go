@@ -11,8 +11,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestStatusChangesAreLogged checks that each committed change has a log line, and that many equal changes have one line together. Moves
-// that were not committed have none.
+// TestStatusChangesAreLogged checks that each committed change has a log line, and that many equal changes have one line together.
+// Changes that were not committed have none.
 func TestStatusChangesAreLogged(t *testing.T) {
 	h := newTestFleet(t, "", maxLoggedChanges+1)
 	var log bytes.Buffer
