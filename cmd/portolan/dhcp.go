@@ -183,7 +183,8 @@ type dhcpExplainCommand struct {
 	Options          string `help:"Other options of DHCPv4 that the client sends, as CODE:VALUE separated by commas, such as 93:0x0007,77:iPXE." placeholder:"CODE:VALUE"`
 	Prefix           bool   `help:"Ask for a delegated prefix of DHCPv6 instead of an address."`
 	Requested        string `help:"The address that the client requests. With --prefix a prefix, such as ::/56 for any prefix of a length."`
-	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24."`
+	Relay            string `help:"The address of the relay agent (giaddr, in DHCPv6 the link address), by default the first address of the network."`
+	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24, or the address of its relay agent."`
 	MACAddress       string `arg:"" optional:"" name:"mac-address" help:"The hardware address of the client. DHCPv6: the DUID follows from it."`
 }
 
@@ -193,13 +194,18 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	id, err := networkID(s, cl, c.Network)
-	if err != nil {
-		return err
+	query := url.Values{}
+	if a, err := netip.ParseAddr(c.Network); err == nil && c.Relay == "" {
+		c.Relay = a.String()
+	} else {
+		id, err := networkID(s, cl, c.Network)
+		if err != nil {
+			return err
+		}
+		query.Set("network", strconv.FormatInt(id, 10))
 	}
-	query := url.Values{"network": {strconv.FormatInt(id, 10)}}
 	for name, text := range map[string]string{"macAddress": c.MACAddress, "iaid": c.IAID, "clientIdentifier": c.ClientIdentifier,
-		"circuitId": c.CircuitID, "remoteId": c.RemoteID,
+		"circuitId": c.CircuitID, "remoteId": c.RemoteID, "relay": c.Relay,
 		"vendorClassIdentifier": c.VendorClass, "options": c.Options, "requested": c.Requested} {
 		if text != "" {
 			query.Set(name, text)

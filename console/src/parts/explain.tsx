@@ -56,6 +56,7 @@ function From({ p }: { p: Place }) {
 const inputs4: [name: string, label: string, placeholder: string][] = [
   ["macAddress", "MAC address *", "00:00:5e:00:53:01"],
   ["clientIdentifier", "Client identifier", "text, or 0x0A0B"],
+  ["relay", "Relay agent (giaddr)", "first address of the network"],
   ["circuitId", "Circuit ID of the relay agent", "eth0/1"],
   ["remoteId", "Remote ID of the relay agent", ""],
   ["vendorClassIdentifier", "Vendor class", "PXEClient"],
@@ -66,6 +67,7 @@ const inputs6: typeof inputs4 = [
   ["macAddress", "MAC address", "00:00:5e:00:53:01"],
   ["clientIdentifier", "DUID", "0003000100005e005301"],
   ["iaid", "IAID", "1"],
+  ["relay", "Link address of the relay agent", "first address of the network"],
   ["circuitId", "Interface ID of the relay agent", "eth0/1"],
   ["remoteId", "Remote ID of the relay agent", ""],
 ]

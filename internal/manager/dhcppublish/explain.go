@@ -5,39 +5,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"portolan/internal/base/problem"
-	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/wire/dhcpdata"
 )
-
-// Question is a message of a client, for an explanation.
-type Question struct {
-	// Network is the id of the network of the client.
-	Network int64
-	// MACAddress and ClientIdentifier identify the client. In DHCPv6, ClientIdentifier is the DUID, and IAID the number of the identity
-	// association.
-	MACAddress, ClientIdentifier string
-	IAID                         uint32
-	// CircuitID, RemoteID and VendorClass are texts, or octets such as 0x0A0B.
-	CircuitID, RemoteID, VendorClass string
-	// Options are other options that the client sends in DHCPv4, as CODE:VALUE separated by commas. A value is a text, or octets such as
-	// 0x0A0B; a text with a comma is written as octets.
-	Options string
-	// Requested is the address that the client requests; it may be invalid.
-	Requested netip.Addr
-	// Prefix asks for a delegated prefix instead of an address. RequestedLength is the length of the prefix that the client requests, and
-	// Requested its first address; 0 if it requests none.
-	Prefix          bool
-	RequestedLength int
-	// Planned asks about the current settings, not about the deployed ones.
-	Planned bool
-}
 
 // Explanation is the answer of a server to a client, with the object that each part comes from.
 type Explanation struct {
@@ -99,20 +74,14 @@ func placeOf(s dhcpdata.Source) ExplainedPlace { return ExplainedPlace{string(s.
 // Explain returns what a client would get: by the same function as the server, over the same content, with the leases that the server has
 // reported. It asks about a network that the caller sees.
 func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) (e Explanation, err error) {
-	network, err := a.Visible(tx, q.Network, caller)
+	network, err := q.network(tx, a, caller)
 	if err != nil {
 		return e, err
 	}
-	if network.Type != "IPv4Network" && network.Type != "IPv6Network" {
-		return e, problem.Query("network", "must be the id of an IPv4Network or IPv6Network, not of %s %d", network.Type, network.ID)
-	}
-	network = network.Clone()
-	if network.Low == nil { // a shown row has no span
-		if network, err = tx.Get(q.Network); err != nil {
-			return e, err
-		}
-	}
 	v6 := network.Type == "IPv6Network"
+	if q.Relay.IsValid() && q.Relay.Is6() != v6 {
+		return e, problem.Query("relay", "must be an %s address, not %s", family(v6), q.Relay)
+	}
 	if q.Prefix && !v6 {
 		return e, problem.Query("prefix", "must not be set for IPv4Network %d: only DHCPv6 delegates prefixes", network.ID)
 	}
@@ -259,89 +228,6 @@ func plannedServer(tx *store.Tx, a *resource.API, network *store.Resource) (*sto
 		return nil, err
 	}
 	return row.Clone(), nil
-}
-
-// maxQuestion is the maximum number of octets of a text of a question.
-const maxQuestion = 255
-
-// facts returns the message of the question: a DISCOVER through a relay in the network.
-func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
-	f := &dhcpdata.Facts{Type: dhcpdata.Discover, HardwareType: 1, Options: map[uint8][]byte{}, Explain: true,
-		Relay: store.KeyAddr(network.Low).Next()}
-	if f.Relay.Compare(store.KeyAddr(network.High)) > 0 {
-		f.Relay = store.KeyAddr(network.Low)
-	}
-	mac, err := space.ParseHardware(q.MACAddress)
-	if err != nil {
-		return nil, problem.Query("macAddress", "%v", err)
-	}
-	f.Hardware = mac
-	var relay []byte
-	for _, one := range []struct {
-		name, text string
-		set        func(data []byte)
-	}{{"clientIdentifier", q.ClientIdentifier, func(data []byte) { f.Options[61] = data }},
-		{"vendorClassIdentifier", q.VendorClass, func(data []byte) { f.Options[60] = data }},
-		{"circuitId", q.CircuitID, func(data []byte) { relay = append(append(relay, 1, byte(len(data))), data...) }},
-		{"remoteId", q.RemoteID, func(data []byte) { relay = append(append(relay, 2, byte(len(data))), data...) }}} {
-		if one.text == "" {
-			continue
-		}
-		data, err := dhcp.ReadValue(one.text)
-		if err != nil || len(data) == 0 || len(data) > maxQuestion {
-			return nil, problem.Query(one.name, "must be a text or octets such as 0x0A0B, at most %d octets",
-				maxQuestion)
-		}
-		one.set(data)
-	}
-	if relay != nil {
-		f.Options[82] = relay
-	}
-	if err := q.addOptions(f); err != nil {
-		return nil, err
-	}
-	if q.Requested.Is4() {
-		f.Options[50] = q.Requested.AsSlice()
-	}
-	var codes []byte
-	for code := 1; code < 255; code++ { // every option that is set, so that the explanation lists it
-		if !slices.Contains([]int{50, 51, 53, 54, 57, 58, 59, 61, 82, 108}, code) {
-			codes = append(codes, byte(code))
-		}
-	}
-	f.Options[55] = codes
-	f.Options[57] = []byte{0xff, 0xff}
-	return f, nil
-}
-
-// ownParameter are the options that other parameters of a question set, or that belong to the message itself.
-var ownParameter = []int{50, 51, 53, 54, 55, 57, 58, 59, 60, 61, 82}
-
-// addOptions adds the other options of a client to its message.
-func (q Question) addOptions(f *dhcpdata.Facts) error {
-	if q.Options == "" {
-		return nil
-	}
-	for one := range strings.SplitSeq(q.Options, ",") {
-		text, value, there := strings.Cut(strings.TrimSpace(one), ":")
-		code, err := strconv.Atoi(text)
-		if err != nil || !there || code < 1 || code > maxCode {
-			return problem.Query("options", "must be entries CODE:VALUE separated by commas, such as 93:0x0007,77:iPXE, with codes from 1 to %d, "+
-				"not %q", maxCode, one)
-		}
-		if slices.Contains(ownParameter, code) {
-			return problem.Query("options", "option %d has a parameter of its own, or belongs to the message", code)
-		}
-		data, err := dhcp.ReadValue(value)
-		if err != nil || len(data) > maxQuestion {
-			return problem.Query("options", "the value of option %d must be a text or octets such as 0x0A0B, at most %d octets", code, maxQuestion)
-		}
-		if _, twice := f.Options[uint8(code)]; twice { //nolint:gosec // at most maxCode
-			return problem.Query("options", "option %d is given twice", code)
-		}
-		f.Options[uint8(code)] = data //nolint:gosec // at most maxCode
-	}
-	return nil
 }
 
 // reportedLeases are the leases that servers have reported. A decision has no error, so err keeps the first one.

@@ -50,12 +50,9 @@ func (q Question) decide6(network *store.Resource) (answerer, error) {
 	}, err
 }
 
-// facts6 returns the message of the question: a SOLICIT for an address or a prefix, through a relay in the network.
+// facts6 returns the message of the question: a SOLICIT for an address or a prefix, through a relay.
 func (q Question) facts6(network *store.Resource) (*dhcpdata.Facts6, error) {
-	relay := dhcpmsg.Relay6{Link: store.KeyAddr(network.Low).Next()}
-	if relay.Link.Compare(store.KeyAddr(network.High)) > 0 {
-		relay.Link = store.KeyAddr(network.Low)
-	}
+	relay := dhcpmsg.Relay6{Link: q.relayIn(network)}
 	duid, err := q.duid6(&relay)
 	if err != nil {
 		return nil, err

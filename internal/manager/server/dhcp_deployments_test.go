@@ -170,7 +170,32 @@ func TestDHCPDeployment(t *testing.T) {
 	}
 	m.Refused(400, "InvalidQueryParameterValue", "macAddress", "GET", "/api/v2/dhcpExplanation?network="+p.network+"&macAddress=x", "")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/dhcpExplanation?network=5&macAddress=00:00:5e:00:53:02", "")
+	p.explainsByRelay()
 	m.Verify()
+}
+
+// explainsByRelay asks for the network that contains a relay, and as through a relay elsewhere.
+func (p *dhcpPlan) explainsByRelay() {
+	p.T.Helper()
+	const at, client = "/api/v2/dhcpExplanation?", "&macAddress=00:00:5e:00:53:02"
+	if r := p.Want(200, "GET", at+"relay=10.0.0.77"+client, ""); r.Text("network.id") != p.network || r.Text("address") != "10.0.0.100" ||
+		!strings.Contains(string(r.Body), "the relay is 10.0.0.77") {
+		p.T.Errorf("by its relay: %s", r.Body)
+	}
+	r := p.Want(200, "GET", at+"network="+p.network+"&relay=192.0.2.1"+client, "")
+	if r.Text("reply") != "" || r.Text("reason") != string(dhcpdata.NoNetwork) {
+		p.T.Errorf("through a relay elsewhere: %s", r.Body)
+	}
+	for query, field := range map[string]string{"relay=192.0.2.1": "relay", "relay=x": "relay", "relay=fe80::1%25eth0": "relay", "": "network",
+		"network=" + p.network + "&relay=2001:db8::1": "relay"} {
+		p.Refused(400, "InvalidQueryParameterValue", field, "GET", at+query+client, "")
+	}
+	_, header := p.User("nobody", "NO_ACCESS")
+	p.Refused(400, "InvalidQueryParameterValue", "relay", "GET", at+"relay=10.0.0.77"+client, "", header)
+	other := p.ID("/api/v2/configurations", `{"name":"relayed"}`)
+	block := p.ID("/api/v2/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	p.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
+	p.Refused(400, "InvalidQueryParameterValue", "network", "GET", at+"relay=10.0.0.77"+client, "")
 }
 
 // TestDHCPValidation checks that settings that cannot be served stop a deployment, and that its message names the objects.

@@ -24,7 +24,10 @@ func (a *API) explanationPath() family.Path {
 			"option comes from. It is computed by the function that the server itself uses, over the deployed content.",
 		Access: family.Access{Schemes: schemes, Admit: a.admit},
 		Query: []family.Parameter{
-			{Name: "network", Description: "The id of the network of the client.", Schema: family.Schema{"type": "integer", "format": "int64"}},
+			{Name: "network", Description: "The id of the network of the client; without it, the network that contains relay.",
+				Schema: family.Schema{"type": "integer", "format": "int64"}},
+			{Name: "relay", Description: "The address of the relay agent: giaddr, in DHCPv6 the link address. By default the first address " +
+				"of the network.", Schema: text},
 			{Name: "macAddress", Description: "The hardware address of the client.", Schema: text},
 			{Name: "clientIdentifier", Description: "The client identifier: a text, or octets such as 0x0A0B. In DHCPv6 the DUID, in " +
 				"hexadecimal digits; without one it follows from the hardware address.", Schema: text},
@@ -77,8 +80,15 @@ func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 		CircuitID: query.Get("circuitId"), RemoteID: query.Get("remoteId"), VendorClass: query.Get("vendorClassIdentifier"),
 		Options: query.Get("options")}
 	var err error
-	if q.Network, err = strconv.ParseInt(query.Get("network"), 10, 64); err != nil || q.Network <= 0 {
-		return problem.Query("network", "%q is not the id of a network", query.Get("network"))
+	if text := query.Get("relay"); text != "" {
+		if q.Relay, err = netip.ParseAddr(text); err != nil || q.Relay.Zone() != "" {
+			return problem.Query("relay", "must be an IP address, not %q", text)
+		}
+	}
+	if text := query.Get("network"); text != "" || !q.Relay.IsValid() {
+		if q.Network, err = strconv.ParseInt(text, 10, 64); err != nil || q.Network <= 0 {
+			return problem.Query("network", "%q is not the id of a network", text)
+		}
 	}
 	if err := readRequested(&q, query.Get("prefix"), query.Get("requested")); err != nil {
 		return err
