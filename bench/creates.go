@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -41,7 +41,7 @@ func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir}) // creates the schema
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: dir}) // creates the schema
 	if err == nil {
 		err = s.Close()
 	}

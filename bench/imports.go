@@ -15,6 +15,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 
 	"zombiezen.com/go/sqlite"
@@ -69,7 +70,7 @@ func (b *bench) importAtOnce() error {
 	for i := range n {
 		fmt.Fprintf(&file, "10.%d.%d.%d,host-%d,STATIC\n", 1+i>>16, i>>8&255, i&255, i)
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: dir})
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (b *bench) importAtOnce() error {
 	if err != nil {
 		return err
 	}
-	done, err := ipam.ImportAddresses(context.Background(), server.NewAPI(s), "", lines, ipam.Import{})
+	done, err := ipam.ImportAddresses(context.Background(), model.NewAPI(s), "", lines, ipam.Import{})
 	if err == nil && done.Created != n {
 		err = fmt.Errorf("the import made %d addresses", done.Created)
 	}
@@ -190,7 +191,7 @@ func askImport(m *child, method, path, kind string, body io.Reader) (one importe
 // loadBare copies the rows of a database into an empty one with the same schema: resources and their history.
 func (b *bench) loadBare(dir string) (time.Duration, error) {
 	empty := dir + "-bare"
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: empty})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: empty})
 	if err == nil {
 		err = s.Close()
 	}

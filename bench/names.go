@@ -17,6 +17,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 
 	"github.com/jackc/pgx/v5"
@@ -79,12 +80,12 @@ func (b *bench) compileZone() error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: dir})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	api := server.NewAPI(s)
+	api := model.NewAPI(s)
 	var zone *naming.Zone
 	if name := os.Getenv("BENCH_PROFILE_COMPILE"); name != "" {
 		f, err := os.Create(name)
@@ -176,7 +177,7 @@ func (b *bench) fillNetwork(o server.Options) (network string, err error) {
 	if network, _, err = b.createNetwork(o); err != nil {
 		return "", err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data, Database: o.Database})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: o.Data, Database: o.Database})
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +186,7 @@ func (b *bench) fillNetwork(o server.Options) (network string, err error) {
 		lines = append(lines, ipam.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
 			State: "STATIC"})
 	}
-	_, err = ipam.ImportAddresses(context.Background(), server.NewAPI(s), "bench", lines, ipam.Import{})
+	_, err = ipam.ImportAddresses(context.Background(), model.NewAPI(s), "bench", lines, ipam.Import{})
 	if e := s.Close(); err == nil {
 		err = e
 	}

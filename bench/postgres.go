@@ -17,6 +17,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
@@ -423,11 +424,11 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Database: url})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Database: url})
 	if err != nil {
 		return err
 	}
-	_, err = ipam.ImportAddresses(context.Background(), server.NewAPI(s), "bench", lines, ipam.Import{})
+	_, err = ipam.ImportAddresses(context.Background(), model.NewAPI(s), "bench", lines, ipam.Import{})
 	if e := s.Close(); err == nil {
 		err = e
 	}

@@ -8,7 +8,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 // usedAddresses is the number of addresses in the block whose usage is read.
@@ -20,7 +20,7 @@ func (b *bench) usage() error {
 	if err != nil {
 		return err
 	}
-	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Layout: server.Layout(), Dir: dir}, network)
+	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Layout: model.Layout(), Dir: dir}, network)
 }
 
 // sharedUsage measures (w): the same on PostgreSQL.
@@ -29,7 +29,7 @@ func (b *bench) sharedUsage() error {
 	if err != nil {
 		return err
 	}
-	return b.readUsage("(w) usage of a block over 1,000,000 addresses, PostgreSQL", store.Options{Layout: server.Layout(), Database: url},
+	return b.readUsage("(w) usage of a block over 1,000,000 addresses, PostgreSQL", store.Options{Layout: model.Layout(), Database: url},
 		network)
 }
 

@@ -1,10 +1,13 @@
 package test
 
 import (
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +26,7 @@ var below = map[string][]string{
 }
 
 // TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and the order of the parts. Each package must have
-// a strict rule, and no rule may allow an upward import.
+// a strict rule, and no rule may allow an upward import, or one that its package does not have.
 func TestEveryPackageHasARule(t *testing.T) {
 	text, err := os.ReadFile("../.golangci.yml")
 	if err != nil {
@@ -53,14 +56,15 @@ func TestEveryPackageHasARule(t *testing.T) {
 		}
 		allowed[strings.TrimSuffix(strings.TrimPrefix(rule.Files[0], "**/"), "/*.go")] = rule.Allow
 	}
-	packages := map[string]bool{}
+	packages := map[string][]string{} // their imports
 	for _, root := range []string{"internal", "client", "cmd/portolan", "console"} {
 		if err := filepath.WalkDir(filepath.Join("..", root), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() && entry.Name() == "testdata" {
 				return fs.SkipDir
 			}
 			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-				packages[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../")] = true
+				at := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../")
+				packages[at] = append(packages[at], importsOf(t, path)...)
 			}
 			return err
 		}); err != nil {
@@ -76,8 +80,17 @@ func TestEveryPackageHasARule(t *testing.T) {
 		}
 	}
 	for path, imports := range allowed {
-		if !packages[path] {
+		of, ok := packages[path]
+		if !ok {
 			t.Errorf(".golangci.yml has a rule for %s, which is not a package", path)
+		}
+		for _, one := range imports {
+			whole, exact := strings.CutSuffix(one, "$")
+			if one != "$gostd" && !slices.ContainsFunc(of, func(used string) bool {
+				return used == whole || !exact && strings.HasPrefix(used, whole)
+			}) {
+				t.Errorf("the rule of %s allows %s, which it does not import", path, one)
+			}
 		}
 		part, ok := strings.CutPrefix(path, "internal/")
 		if part, _, _ = strings.Cut(part, "/"); !ok {
@@ -97,6 +110,23 @@ func TestEveryPackageHasARule(t *testing.T) {
 			t.Errorf("the rule of %s allows %s, which is not below it", path, one)
 		}
 	}
+}
+
+// importsOf returns the imports of a file.
+func importsOf(t *testing.T, path string) (all []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range f.Imports {
+		name, err := strconv.Unquote(one.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	return all
 }
 
 // TestFilesAreShort checks that source files have at most 500 lines.

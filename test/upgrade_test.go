@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 	"portolan/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +41,7 @@ func unpack(t *testing.T, path string) []byte {
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	schemas, err := filepath.Glob("testdata/schema/*")
-	older := server.Layout().Version() - 1
+	older := model.Layout().Version() - 1
 	if err != nil || len(schemas) != older && len(schemas) != older+1 { // the one that a migration needs may be kept before the migration
 		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), older, err)
 	}

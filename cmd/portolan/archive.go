@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type backupCommand struct {
@@ -84,7 +84,7 @@ func (t target) options() (store.Options, error) {
 	if (t.Data == "") == (t.Database == "") {
 		return store.Options{}, usageError{errors.New("--data or --database is required")}
 	}
-	return store.Options{Layout: server.Layout(), Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
+	return store.Options{Layout: model.Layout(), Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
 }
 
 type migrateCommand struct {

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type checkCommand struct {
@@ -26,7 +26,7 @@ func (c *checkCommand) Run(s *session) error {
 		return usageError{errors.New("--key requires --heads")}
 	}
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
-		api := server.NewAPI(st)
+		api := model.NewAPI(st)
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := api.Verify(tx)
 			if err != nil {

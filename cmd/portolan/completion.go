@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"portolan/internal/client/cli"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type completionCommand struct {
@@ -44,7 +44,7 @@ func (c *completeCommand) Run(s *session, app *kong.Kong) error {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	completer := cli.Completer{App: app.Model, API: server.NewAPI(nil), Manager: func(flags map[string]string) *cli.Manager {
+	completer := cli.Completer{App: app.Model, API: model.NewAPI(nil), Manager: func(flags map[string]string) *cli.Manager {
 		f := scopeFlags{connectFlags: connectFlags{Context: flags["context"], URL: flags["url"], Token: flags["token"], CA: flags["ca"]},
 			Configuration: flags["configuration"], View: flags["view"]}
 		f.readEnvironment()

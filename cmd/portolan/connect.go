@@ -12,7 +12,7 @@ import (
 
 	"portolan/client"
 	"portolan/internal/client/cli"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 // defaultURL is the manager's URL if neither a flag nor a context sets one.
@@ -142,7 +142,7 @@ func (f scopeFlags) manager() (*cli.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &cli.Manager{Client: c, API: server.NewAPI(nil), Configuration: one.Configuration, View: one.View}
+	m := &cli.Manager{Client: c, API: model.NewAPI(nil), Configuration: one.Configuration, View: one.View}
 	if f.Configuration != "" {
 		m.Configuration = f.Configuration
 	}

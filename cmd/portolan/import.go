@@ -15,7 +15,7 @@ import (
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type importCommand struct {
@@ -204,7 +204,7 @@ func (c *importNetworks) Run(s *session) error {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
 	return c.importLines(s, "network", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
-		return ipam.ImportNetworks(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
+		return ipam.ImportNetworks(s.ctx, model.NewAPI(st), c.Configuration, lines, options)
 	})
 }
 
@@ -222,7 +222,7 @@ type exportZone struct {
 // Run writes the zone to standard output.
 func (c *exportZone) Run(s *session) error {
 	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := server.NewAPI(st)
+		api := model.NewAPI(st)
 		var zone *naming.Zone
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
@@ -255,6 +255,6 @@ func (c *importAddresses) Run(s *session) error {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
 	return c.importLines(s, "address", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
-		return ipam.ImportAddresses(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
+		return ipam.ImportAddresses(s.ctx, model.NewAPI(st), c.Configuration, lines, options)
 	})
 }

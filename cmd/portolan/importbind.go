@@ -14,7 +14,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type importBind struct {
@@ -124,7 +124,7 @@ func (c *importBind) listOthers(s *session, st *store.Store, prefix string, know
 		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
 	}
 	for _, view := range slices.Sorted(maps.Keys(named)) {
-		all, err := transfer.OtherZones(s.ctx, server.NewAPI(st), c.Configuration, view, named[view])
+		all, err := transfer.OtherZones(s.ctx, model.NewAPI(st), c.Configuration, view, named[view])
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (ski
 		return 0, unreadableError{err}
 	}
 	if read.view = c.viewOf(z); !c.DryRun {
-		if err := transfer.EnsureView(s.ctx, server.NewAPI(st), c.Configuration, read.view); err != nil {
+		if err := transfer.EnsureView(s.ctx, model.NewAPI(st), c.Configuration, read.view); err != nil {
 			return 0, err
 		}
 	}

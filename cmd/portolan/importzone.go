@@ -18,7 +18,7 @@ import (
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 // skippedError reports that rows of an import were skipped while the others were imported. The exit code is 3.
@@ -131,7 +131,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 	if f.Prune && !z.hasSOA {
 		return 0, fmt.Errorf("%s: nothing was imported: --prune requires a complete zone file, but this one has no SOA", z.source)
 	}
-	api := server.NewAPI(st)
+	api := model.NewAPI(st)
 	options, end := f.importOptions(s, z)
 	defer func() { end() }()
 	if options.Prune && len(z.faults) > 0 {

@@ -18,7 +18,7 @@ import (
 
 	"portolan/client"
 	"portolan/internal/client/cli"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type loginCommand struct {
@@ -73,7 +73,7 @@ func (c *loginCommand) Run(s *session) error {
 		}
 	}
 	cl.Token, cl.User, cl.Password = one.Token, "", ""
-	m := &cli.Manager{Client: cl, API: server.NewAPI(nil), Configuration: c.Configuration, View: c.View}
+	m := &cli.Manager{Client: cl, API: model.NewAPI(nil), Configuration: c.Configuration, View: c.View}
 	err = m.CheckScopes(s.ctx)
 	if err == nil && c.Token != "" {
 		_, err = cl.List(s.ctx, "configurations", client.Query{Limit: 1, Fields: "id"})

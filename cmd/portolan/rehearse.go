@@ -12,7 +12,7 @@ import (
 	"portolan/internal/base/plural"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 type rehearseCommand struct {
@@ -63,7 +63,7 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 		}
 	}()
 	start, data := time.Now(), filepath.Join(dir, "data")
-	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.rowCounter("read"))
+	sum, err := archive.Restore(s.ctx, store.Options{Layout: model.Layout(), Dir: data, Exclusive: true}, f, s.rowCounter("read"))
 	if store.NoRoom(err) {
 		return fmt.Errorf("%s: not enough disk space in %s: set --dir to a directory with more space", name, filepath.Dir(dir))
 	}

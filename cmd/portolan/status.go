@@ -20,6 +20,7 @@ import (
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 )
 
@@ -260,7 +261,7 @@ func (c *passwordCommand) Run(s *session) error {
 		password, made = secrets.New()[:20], true
 	}
 	return c.open(func(st *store.Store, _ *identity.Service) error {
-		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
+		if err := server.SetPassword(s.ctx, model.NewAPI(st), c.User, password); err != nil {
 			return err
 		}
 		text := "the password was changed"

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 // dataFlag is the data directory of a manager. The manager may be running.
@@ -41,7 +41,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 			return fmt.Errorf("%s contains no data of a manager", d.Data)
 		}
 	}
-	o.Layout, o.Dir, o.Database, o.Readers, o.ListReaders = server.Layout(), d.Data, d.Database, 1, 1
+	o.Layout, o.Dir, o.Database, o.Readers, o.ListReaders = model.Layout(), d.Data, d.Database, 1, 1
 	keys, err := d.keys()
 	if err != nil {
 		return usageError{err}
@@ -106,7 +106,7 @@ func (f scopeFlag) scopes() (authz.Scopes, error) {
 	if f.Scope == nil {
 		return "", nil
 	}
-	return authz.ScopesOf(strings.Split(*f.Scope, ","), authz.ScopeNames(server.NewAPI(nil)))
+	return authz.ScopesOf(strings.Split(*f.Scope, ","), authz.ScopeNames(model.NewAPI(nil)))
 }
 
 type tokenList struct {

@@ -10,11 +10,11 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 func main() {
-	a := server.NewAPI(nil)
+	a := model.NewAPI(nil)
 	client, err := os.ReadFile("portolan/__init__.py")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)

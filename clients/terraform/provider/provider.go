@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"portolan/client"
-	"portolan/internal/manager/server"
+	"portolan/internal/manager/model"
 )
 
 // kinds are the types that are available as resources.
@@ -81,7 +81,7 @@ func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, 
 
 // Resources returns the resources, which are derived from the declarations.
 func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
-	a := server.NewAPI(nil)
+	a := model.NewAPI(nil)
 	for _, name := range kinds {
 		t := a.TypeNamed(name)
 		all = append(all, func() resource.Resource { return newKind(a, t) })
@@ -91,7 +91,7 @@ func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
 
 // DataSources returns the data sources for the same types.
 func (p *Provider) DataSources(context.Context) (all []func() datasource.DataSource) {
-	a := server.NewAPI(nil)
+	a := model.NewAPI(nil)
 	for _, name := range kinds {
 		t := a.TypeNamed(name)
 		all = append(all, func() datasource.DataSource { return found{newKind(a, t)} })

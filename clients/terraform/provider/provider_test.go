@@ -16,6 +16,7 @@ import (
 	"portolan/client"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 	"portolan/internal/servicepoint/application/all"
 )
@@ -170,7 +171,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	a := server.NewAPI(nil)
+	a := model.NewAPI(nil)
 	for _, name := range kinds {
 		tt := a.TypeNamed(name)
 		if tt == nil {

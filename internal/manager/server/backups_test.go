@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
+	"portolan/internal/manager/model"
 	"portolan/internal/testkit/apitest"
 )
 
@@ -43,7 +44,7 @@ func TestBackupSchedules(t *testing.T) {
 		return err == nil && len(files) == 2
 	})
 	r := m.Want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
-	again := store.Options{Layout: Layout(), Dir: filepath.Join(t.TempDir(), "again")}
+	again := store.Options{Layout: model.Layout(), Dir: filepath.Join(t.TempDir(), "again")}
 	sum, err := archive.Restore(context.Background(), again, strings.NewReader(string(r.Body)), func(int64) {})
 	if err != nil || sum.Rows() == 0 {
 		t.Errorf("restored %d rows: %v", sum.Rows(), err)

@@ -18,6 +18,7 @@ import (
 
 	"portolan/internal/base/dirlock"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/model"
 	"portolan/internal/wire/checkin"
 )
 
@@ -145,7 +146,7 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 			return []Finding{{"database", "none yet; the first start creates it", "", false}}
 		}
 	}
-	s, err := store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
 		ListReaders: 1, ReadOnly: true})
 	var other *store.SchemaError
 	switch {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/schema"
+	"portolan/internal/manager/model"
 	"portolan/internal/testkit/apitest"
 
 	"golang.org/x/tools/go/packages"
@@ -181,7 +182,7 @@ func settableFields() (all []declaredField) {
 			collect(typ, above+f.Name+".", field.Type, f.Members)
 		}
 	}
-	declared := slices.Clone(NewAPI(nil).AllTypes())
+	declared := slices.Clone(model.NewAPI(nil).AllTypes())
 	slices.SortFunc(declared, func(a, b *schema.Type) int { return strings.Compare(a.Name, b.Name) })
 	for _, typ := range declared {
 		collect(typ.Name, "", reflect.TypeOf(typ.New()).Elem(), typ.Fields)

@@ -16,6 +16,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/notify"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/agenttest"
@@ -49,7 +50,7 @@ func databaseFor(t *testing.T, data string) string {
 
 // makeSchema creates the schema in an empty database.
 func makeSchema(o store.Options) error {
-	o.Layout, o.Exclusive = Layout(), true
+	o.Layout, o.Exclusive = model.Layout(), true
 	s, err := store.Open(o)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/model"
 	"portolan/internal/testkit/pgtest"
 )
 
@@ -16,7 +17,7 @@ func TestEveryTableIsCarriedOrDerived(t *testing.T) {
 		"PostgreSQL": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
 	} {
 		t.Run(database, func(t *testing.T) {
-			o := store.Options{Layout: Layout(), Dir: t.TempDir()}
+			o := store.Options{Layout: model.Layout(), Dir: t.TempDir()}
 			if database == "PostgreSQL" {
 				o.Database = pgtest.URL(t)
 			}

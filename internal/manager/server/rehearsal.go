@@ -13,6 +13,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
 	"portolan/internal/manager/backup"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server/addressapi"
 )
@@ -108,18 +109,18 @@ func (m *Manager) restoreAndCheck(ctx context.Context, path string) (rows int64,
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	data := filepath.Join(dir, "data")
-	sum, err := archive.Restore(ctx, store.Options{Layout: Layout(), Dir: data, Exclusive: true}, f, func(int64) {})
+	sum, err := archive.Restore(ctx, store.Options{Layout: model.Layout(), Dir: data, Exclusive: true}, f, func(int64) {})
 	if err != nil {
 		return 0, created, err
 	}
-	restored, err := store.Open(store.Options{Layout: Layout(), Dir: data, ReadOnly: true, Readers: 1, ListReaders: 1})
+	restored, err := store.Open(store.Options{Layout: model.Layout(), Dir: data, ReadOnly: true, Readers: 1, ListReaders: 1})
 	if err != nil {
 		return 0, created, err
 	}
 	defer func() { err = errors.Join(err, restored.Close()) }()
 	secrets.FromStore(restored).KnowMasterKeys(m.options.MasterKeys)
 	return sum.Rows(), sum.Created, restored.View(ctx, func(tx *store.Tx) error {
-		faults, err := NewAPI(restored).Verify(tx)
+		faults, err := model.NewAPI(restored).Verify(tx)
 		if err == nil && len(faults) > 0 {
 			err = fmt.Errorf("%d faults, the first: %s", len(faults), faults[0])
 		}

@@ -36,6 +36,7 @@ import (
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/imports"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server/addressapi"
@@ -238,7 +239,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
+	if m.Store, err = store.Open(store.Options{Layout: model.Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
 		Exclusive: true, Now: o.Now, Speedup: o.Speedup}); err != nil {
 		return nil, err
 	}
@@ -266,7 +267,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if sealed > 0 {
 		m.log.Info("secret keys sealed by the master key", "keys", sealed)
 	}
-	m.Address = NewAPI(m.Store)
+	m.Address = model.NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.countBatch
 	provisions := m.Address.Provisions

@@ -14,11 +14,12 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/schema"
+	"portolan/internal/manager/model"
 )
 
 func declared(t *testing.T) *rest.Server {
 	t.Helper()
-	return Serve(NewAPI(nil), 100000, "test")
+	return Serve(model.NewAPI(nil), 100000, "test")
 }
 
 // served gives the methods of every path of the OpenAPI document, with braces emptied.

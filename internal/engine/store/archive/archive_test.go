@@ -20,6 +20,7 @@ import (
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/server"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
@@ -88,7 +89,7 @@ func sample(t *testing.T, o server.Options) {
 		t.Fatal(err)
 	}
 	// Rows for each copied table that the sample leaves empty. No manager is running that would act on them.
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data})
+	s, err := store.Open(store.Options{Layout: model.Layout(), Dir: o.Data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func sample(t *testing.T, o server.Options) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	api := server.NewAPI(s)
+	api := model.NewAPI(s)
 	if err := s.Update(t.Context(), store.Author{Name: "test"}, func(tx *store.Tx) error {
 		var network int64
 		if err := tx.QueryRow("SELECT id FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1").Scan(&network); err != nil {
@@ -271,40 +272,40 @@ func content(t *testing.T, file []byte) string {
 func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
-	first, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: from}))
+	first, sum := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: from}))
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
 		t.Errorf("the backup contains %v", sum.Counts)
 	}
-	for _, table := range server.Layout().ListCarried() {
+	for _, table := range model.Layout().ListCarried() {
 		if sum.Counts[table.Name] == 0 {
 			t.Errorf("the sample has no rows in %s, so their loss would not be detected", table.Name)
 		}
 	}
 	url := pgtest.URL(t)
-	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: model.Layout(), Database: url}, bytes.NewReader(first),
 		quiet); err != nil {
 		t.Fatal(err)
 	}
-	pg := open(t, store.Options{Layout: server.Layout(), Database: url})
+	pg := open(t, store.Options{Layout: model.Layout(), Database: url})
 	verify(t, pg)
 	second, _ := backup(t, pg)
 	if content(t, first) != content(t, second) {
 		t.Error("the backup from PostgreSQL differs from the original")
 	}
-	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: model.Layout(), Database: url}, bytes.NewReader(first),
 		quiet); !errors.Is(err,
 		store.ErrNotEmpty) {
 		t.Errorf("restoring to a database with data returned %v", err)
 	}
 	dir := t.TempDir()
-	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: model.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
 		quiet); err != nil {
 		t.Fatal(err)
 	}
-	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
+	back := open(t, store.Options{Layout: model.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // new numbers follow the copied ones
-		api := server.NewAPI(s)
+		api := model.NewAPI(s)
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
 		}); err != nil {
@@ -317,7 +318,7 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 
 func verify(t *testing.T, s *store.Store) {
 	t.Helper()
-	api := server.NewAPI(s)
+	api := model.NewAPI(s)
 	if err := s.View(t.Context(), func(tx *store.Tx) error {
 		faults, err := api.Verify(tx)
 		for _, f := range faults {
@@ -336,7 +337,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	file, _ := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir}))
+	file, _ := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: dir}))
 	pack := func(text string) []byte {
 		var b bytes.Buffer
 		z, err := zstd.NewWriter(&b)
@@ -376,17 +377,17 @@ func TestDamagedFiles(t *testing.T) {
 			"does not match its hash"},
 		"longer than it should be": {pack(plain + "{}\n"), "after its end"},
 		"without its end":          {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
-		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, server.Layout().Version()), `"schema":99`, 1)),
+		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, model.Layout().Version()), `"schema":99`, 1)),
 			"newer portolan"},
 		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
 		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {
 		dir := t.TempDir()
-		_, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
+		_, err := archive.Restore(t.Context(), store.Options{Layout: model.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a file that is %s returned %v, want %q", what, err, c.want)
 		}
-		if _, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir})); sum.Rows() != 0 {
+		if _, sum := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
 		}
 	}
@@ -396,7 +397,7 @@ func TestDamagedFiles(t *testing.T) {
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
-	s := open(t, store.Options{Layout: server.Layout(), Dir: dir})
+	s := open(t, store.Options{Layout: model.Layout(), Dir: dir})
 	file, sum := backup(t, s)
 	layout := s.Layout()
 	if got, err := archive.Verify(t.Context(), layout, bytes.NewReader(file)); err != nil || got.Rows() != sum.Rows() {
