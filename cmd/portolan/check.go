@@ -10,8 +10,8 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/model"
+	"portolan/internal/manager/secrets"
 )
 
 type checkCommand struct {

@@ -19,8 +19,8 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/model"
+	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/server"
 )
 

@@ -15,8 +15,8 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
-	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/model"
+	"portolan/internal/manager/secrets"
 )
 
 // dataFlag is the data directory of a manager. The manager may be running.
