@@ -96,8 +96,8 @@ func TestDHCPv6Deployment(t *testing.T) {
 			t.Errorf("another client gets %s, and by the server %s", r.Body, offered)
 		}
 	}
-	if r := m.Want(200, "GET", "/api/v2/dhcpExplanation?relay=2001:db8:0:1::77&macAddress=02:00:00:00:00:01", ""); r.Text("address") != offered ||
-		!strings.Contains(string(r.Body), "link address 2001:db8:0:1::77") {
+	r := m.Want(200, "GET", "/api/v2/dhcpExplanation?relay=2001:db8:0:1::77&macAddress=02:00:00:00:00:01", "")
+	if r.Text("address") != offered || !strings.Contains(string(r.Body), "link address 2001:db8:0:1::77") {
 		t.Errorf("by its relay: %s", r.Body)
 	}
 	_, source := m.leaseServer(p.configuration, "dhcp7")
