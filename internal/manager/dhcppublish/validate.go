@@ -50,6 +50,10 @@ func (c *compiler) validate() error {
 	if err != nil {
 		return err
 	}
+	var largest struct {
+		nearer
+		size int
+	}
 	for _, n := range c.networks {
 		at := n.row.Type + " " + c.label(n.row)
 		all := with(server, n.values)
@@ -61,12 +65,22 @@ func (c *compiler) validate() error {
 			}
 		}
 		for _, x := range c.clients {
-			c.checkTimes(x.label+" in "+at, with(all, x.values))
+			if sets(x.values, leaseTimes...) {
+				c.checkTimes(x.label+" in "+at, with(all, x.values))
+			}
+		}
+		if size := c.sizeOf(all); size > largest.size {
+			largest.label, largest.values, largest.size = at, all, size
 		}
 		c.checkKnown(n, at, all)
 		c.checkPair(n, at, all)
 		if err := c.checkNames(n, all); err != nil {
 			return err
+		}
+	}
+	for _, x := range c.clients { // of all networks, the one with the most octets is enough
+		if largest.size > 0 && setsClientOption(x.values) {
+			c.checkSize(x.label+" in "+largest.label, with(largest.values, x.values))
 		}
 	}
 	if !c.whole {
@@ -93,11 +107,11 @@ func (c *compiler) addNearer(unit string, all *[]nearer, at level) error {
 	return err
 }
 
-// addClient adds the options of a class, a MAC pool or a MAC address to its unit, and its lease times to those to examine. id is that of
-// the object in the unit.
+// addClient adds the options of a class, a MAC pool or a MAC address to its unit, and to the objects to examine. id is that of the object in
+// the unit.
 func (c *compiler) addClient(unit string, id int64, at level) error {
 	values, err := c.addMerged(unit, id, at)
-	if err == nil && sets(values, leaseTimes...) {
+	if err == nil && (sets(values, leaseTimes...) || setsClientOption(values)) {
 		c.clients = append(c.clients, nearer{at.row.Type + " " + c.label(at.row), values})
 	}
 	return err
@@ -134,12 +148,19 @@ func (c *compiler) examine(at string, own, all map[string]chosen) {
 	if sets(own, accessLists...) {
 		c.checkPermissions(at, all)
 	}
-	for _, one := range own {
+	if setsClientOption(own) {
+		c.checkSize(at, all)
+	}
+}
+
+// setsClientOption reports whether an option for clients is set.
+func setsClientOption(values map[string]chosen) bool {
+	for _, one := range values {
 		if !isService(one.kind) {
-			c.checkSize(at, all)
-			break
+			return true
 		}
 	}
+	return false
 }
 
 // checkKnown warns of a network that serves only clients with a reservation, and has none.
@@ -251,8 +272,16 @@ const (
 
 // checkSize warns of options that together need the fields file and sname, or more.
 func (c *compiler) checkSize(at string, all map[string]chosen) {
+	if size := c.sizeOf(all); size > smallReply {
+		c.warn("%s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", at, size,
+			smallReply)
+	}
+}
+
+// sizeOf returns the number of octets of the options in a reply of DHCPv4; 0 in DHCPv6.
+func (c *compiler) sizeOf(all map[string]chosen) int {
 	if c.v6 {
-		return
+		return 0
 	}
 	size := fixedOptions
 	for _, one := range all {
@@ -263,10 +292,7 @@ func (c *compiler) checkSize(at string, all map[string]chosen) {
 			size += len(item.Value) + 2*(1+len(item.Value)/255)
 		}
 	}
-	if size > smallReply {
-		c.warn("%s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", at, size,
-			smallReply)
-	}
+	return size
 }
 
 // checkShared requires the same role for all networks of a shared network.
