@@ -178,7 +178,7 @@ export type Configuration = {
   userDefinedFields: any
 }
 
-/** DHCPActivityService sends the activity of DHCP servers. */
+/** DHCPActivityService sends the beginnings and ends of leases of a DHCP server to a destination. */
 export type DHCPActivityService = {
   id: number
   type: "DHCPActivityService"

@@ -181,7 +181,7 @@ DHCPActivityService = TypedDict("DHCPActivityService", {
     "dhcpv4Enabled": bool,
     "dhcpv6Enabled": bool,
 }, total=False)
-DHCPActivityService.__doc__ = "DHCPActivityService sends the activity of DHCP servers."
+DHCPActivityService.__doc__ = "DHCPActivityService sends the beginnings and ends of leases of a DHCP server to a destination."
 
 
 DHCPAlertSettings = TypedDict("DHCPAlertSettings", {

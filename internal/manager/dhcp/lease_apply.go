@@ -13,6 +13,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/telemetry"
 )
 
 // leaseChange is a reported change of a lease.
@@ -80,6 +81,9 @@ type leaseWriter struct {
 	// actions are the pending actions on leases of the configuration, once actionsRead is true.
 	actions     []pendingAction
 	actionsRead bool
+	// activity takes the events for the destination of the server, once activityRead is true.
+	activity     *telemetry.Activity
+	activityRead bool
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
@@ -195,6 +199,11 @@ func (w *leaseWriter) change(c leaseChange) error {
 	}
 	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
+	}
+	if continued.id == 0 { // not the lease that the manager had ended
+		if err := w.log(l, c, same); err != nil {
+			return err
+		}
 	}
 	if err := w.count(l, c); err != nil {
 		return err

@@ -29,6 +29,7 @@ import (
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
+	"portolan/internal/manager/telemetry"
 	"portolan/internal/manager/tftppublish"
 	"portolan/internal/manager/userfields"
 	"portolan/internal/manager/webhook"
@@ -42,7 +43,7 @@ func Registry() *resource.Registry {
 		userfields.Register,
 		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
 		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register,
-		webhook.Register, imports.Register, backup.Register, notify.Register,
+		telemetry.Register, webhook.Register, imports.Register, backup.Register, notify.Register,
 		workflow.Register} {
 		register(r)
 	}

@@ -20,6 +20,8 @@ type metrics struct {
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
+	// activity counts events of servers for the destinations of their services.
+	activity *prometheus.CounterVec
 	imports  *prometheus.CounterVec
 	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
@@ -52,6 +54,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
 		Help: "Attempts to send messages to webhooks, by result: taken (accepted) or refused."}, []string{"result"})
+	m.activity = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_telemetry_events_total",
+		Help: "Events for the destinations of DHCPActivityService, by result: sent, rejected by the receiver, dropped because too many wait, or " +
+			"failed (to be sent again)."}, []string{"result"})
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
 		Help: "Changes of service points, their applications and updates, and of rollouts, by field and new value."},
 		[]string{"field", "to"})
@@ -114,7 +119,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			9)})
 	registry.MustRegister(m.ended, m.checkIns, m.enrolments, m.changes, m.commits)
 	registry.MustRegister(m.copies, m.updates, m.keys)
-	registry.MustRegister(m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	registry.MustRegister(m.signIns, m.batches, m.webhooks, m.activity, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 
@@ -199,6 +204,11 @@ func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).I
 // rowsImported counts rows of imports.
 func (m *metrics) rowsImported(rows int, result string) {
 	m.rows.WithLabelValues(result).Add(float64(rows))
+}
+
+// telemetrySent counts events for the destinations of services.
+func (m *metrics) telemetrySent(result string, n int) {
+	m.activity.WithLabelValues(result).Add(float64(n))
 }
 
 // webhookSent counts an attempt to send to a webhook.

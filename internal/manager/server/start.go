@@ -44,7 +44,6 @@ import (
 	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
-	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 
@@ -428,9 +427,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.keepFigures(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })
-	sender := webhook.NewSender(m.Address, m.REST.FeedEntry, m.log, "Portolan/"+m.options.Version)
-	sender.Sent = m.metrics.webhookSent
-	m.background.Go(func() { sender.Run(ctx) })
+	m.startSenders(ctx)
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	importer.Leases = m.newLeaseImport

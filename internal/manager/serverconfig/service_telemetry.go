@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/manager/sink"
 )
@@ -18,17 +20,31 @@ type Telemetry struct {
 	Destination *sink.Destination `api:"destination"`
 }
 
-// DHCPActivityService sends the activity of DHCP servers.
+// DHCPActivityService sends the beginnings and ends of leases of a DHCP server to a destination.
 type DHCPActivityService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
 	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"101588000" default:"100000"`
-	// DHCPv4Enabled controls whether DHCPv4 activity is sent.
+	// DHCPv4Enabled controls whether leases of DHCPv4 are sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
-	// DHCPv6Enabled controls whether DHCPv6 activity is sent.
+	// DHCPv6Enabled controls whether leases of DHCPv6 are sent.
 	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
+}
+
+// BeforeWrite requires a destination that can be sent to while the service is enabled.
+func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error {
+	switch d := x.Destination; {
+	case !x.Enabled:
+	case d == nil:
+		return problem.Invalid("destination", "is required while enabled is true")
+	case d.SinkType == "KAFKA":
+		return problem.NotYet("destination.sinkType: KAFKA is not supported yet: use HTTP, for example with a Kafka REST proxy")
+	case d.SinkType == "ELASTICSEARCH" && d.Index == "":
+		return problem.Invalid("destination.index", "is required with ELASTICSEARCH")
+	}
+	return x.Service.BeforeWrite(c)
 }
 
 // DHCPStatisticsService sends statistics of DHCP servers.

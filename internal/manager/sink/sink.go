@@ -12,14 +12,14 @@ import (
 type Destination struct {
 	// SinkType is the kind of the receiver.
 	SinkType string `api:"sinkType,required,variant" enum:"ELASTICSEARCH|HTTP|KAFKA|SPLUNK"`
-	// HealthCheckEnabled controls whether the health of the receiver is checked.
+	// HealthCheckEnabled controls whether the health of the receiver is checked before a failed message is sent again.
 	HealthCheckEnabled bool `api:"healthCheckEnabled"`
 	// CACertificate is the certificate authority to trust, in base64 or PEM; null for the authorities of the operating system.
 	CACertificate string `api:"caCertificate" length:"65535"`
 	// CertificateVerificationEnabled controls whether the receiver's certificate is verified.
-	CertificateVerificationEnabled bool `api:"certificateVerificationEnabled"`
+	CertificateVerificationEnabled bool `api:"certificateVerificationEnabled" default:"true"`
 	// HostnameVerificationEnabled controls whether the name in the receiver's certificate is verified.
-	HostnameVerificationEnabled bool `api:"hostnameVerificationEnabled"`
+	HostnameVerificationEnabled bool `api:"hostnameVerificationEnabled" default:"true"`
 	// URL is the address of the receiver.
 	URL string `api:"url" for:"ELASTICSEARCH|HTTP|SPLUNK" length:"2000"`
 	// Index is the index to write to.
