@@ -118,12 +118,13 @@ func TestInvalidRowsAreSkipped(t *testing.T) {
 		{"duid":"00:01:02","ip-address":"10.1.0.20"},{"hw-address":"00:00:5e:00:53:06","ip-address":"999.1.1.1"}]}]},
 		"Dhcp6":{"subnet6":[{"subnet":"2001:db8::/64","reservations":[{"duid":"1:2","prefixes":["2001:db8:1::/48"]}]}]}}`), nil)
 	lines, notes := words(t, d, err)
-	if len(lines) != 4 || !strings.Contains(lines[2], `"10.1.0.9"`) || !strings.Contains(lines[2], `"one"`) ||
-		!strings.Contains(lines[3], `"RESERVED"`) {
+	if len(lines) != 6 || !strings.Contains(lines[2], `"10.1.0.9"`) || !strings.Contains(lines[2], `"one"`) ||
+		!strings.Contains(lines[4], `"RESERVED"`) ||
+		!strings.Contains(lines[0], `"gateway":null`) || !strings.Contains(lines[3], `"10.1.0.1"`) || // a router with a reservation
+		!strings.Contains(lines[5], `"name":"router","type":"DHCPv4ClientOption","value":["10.1.0.1"]`) {
 		t.Errorf("there are %s", strings.Join(lines, "\n"))
 	}
 	for _, want := range []string{"reservation number 2 of subnet 10.1.0.0/24 (10.1.0.9): it has the same key as reservation number 1 of",
-		"(10.1.0.1): the address is the gateway",
 		"(10.1.0.255): the address is the first or the last",
 		"(10.1.0.0): the address is the first or the last",
 		"DUIDs of clients of IPv4", "(999.1.1.1): \"999.1.1.1\" is not an IP address: correct the reservation",

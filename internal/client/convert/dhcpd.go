@@ -27,7 +27,9 @@ func Dhcpd(raw []byte, include func(path string) ([]byte, error)) (*Document, er
 			return nil, err
 		}
 	}
-	d.spaces = map[string]map[string]subOption{}
+	d.spaces, d.sent = map[string]map[string]subOption{}, map[string]string{}
+	d.reserved = map[netip.Addr]bool{}
+	d.look(all)
 	d.define(all)
 	d.knowsHosts = mentionsKnown(all)
 	top := &dhcpdScope{own: &settings{}, subs: map[string]map[int][]byte{}}
@@ -55,7 +57,9 @@ type dhcpd struct {
 	v6                 bool
 	options4, options6 *optionTable
 	spaces             map[string]map[string]subOption
-	subnets            map[netip.Prefix]bool
+	// sent are the option spaces that are sent, with the statement that chooses each: vendor-option-space or site-option-space.
+	sent    map[string]string
+	subnets map[netip.Prefix]bool
 	// around are the routers of the enclosing blocks.
 	around []string
 	// ranges are the range statements outside of subnets.

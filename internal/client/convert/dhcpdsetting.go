@@ -39,7 +39,7 @@ var (
 // otherReasons are the statements that are not imported, with the reason.
 var otherReasons = map[string]string{
 	"leasequery": "lease queries are not answered", "get-lease-hostnames": "names of leases are not looked up in DNS",
-	"site-option-space": "option spaces of sites do not exist", "omapi-port": processOnly, "omapi-key": processOnly,
+	"omapi-port": processOnly, "omapi-key": processOnly,
 	"log-facility":    processOnly,
 	"lease-file-name": processOnly, "pid-file-name": processOnly, "dhcpv6-lease-file-name": processOnly,
 	"dhcpv6-pid-file-name": processOnly,
@@ -102,6 +102,8 @@ func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 		return false
 	case "vendor-option-space":
 		at.space = s.word(1)
+		return true
+	case "site-option-space": // read by look: its options are defined as options of DHCP
 		return true
 	case "ddns-update-style":
 		if slices.Contains([]string{"none", "interim", "standard"}, s.word(1)) {
@@ -273,6 +275,24 @@ type subOption struct {
 	format string
 }
 
+// look reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses of hosts.
+func (d *dhcpd) look(all []statement) {
+	for _, s := range all {
+		switch {
+		case s.hasBlock:
+			d.look(s.block)
+		case s.startsWith("vendor-option-space"), s.startsWith("site-option-space"):
+			d.sent[strings.ToLower(s.word(1))] = strings.ToLower(s.word(0))
+		case s.startsWith("fixed-address"):
+			for _, word := range s.words[1:] {
+				if a, err := netip.ParseAddr(strings.Trim(word, ",")); err == nil {
+					d.reserved[a] = true
+				}
+			}
+		}
+	}
+}
+
 // define reads the definitions of options and option spaces in all blocks.
 func (d *dhcpd) define(all []statement) {
 	for _, s := range all {
@@ -307,6 +327,12 @@ func (d *dhcpd) definition(s statement) {
 	format, err := typeFormat(rest[2:])
 	space, short, dotted := strings.Cut(name, ".")
 	switch {
+	case dotted && d.sent[space] == "site-option-space":
+		plain := strings.ReplaceAll(name, ".", "-")
+		d.defineOption(plain, code, format, err)
+		if known, there := d.options4.byName[plain]; there {
+			d.options4.byName[name] = known
+		}
 	case dotted && space != "dhcp6" && space != "dhcp":
 		if err != nil {
 			d.leave("the definition of the option %s: %v", name, err)
@@ -416,6 +442,9 @@ func (d *dhcpd) sub(at *dhcpdScope, space, name string, words []valueWord) error
 	definition, known := d.spaces[space][name]
 	if !known {
 		return errors.New("it is not defined")
+	}
+	if d.sent[space] == "" {
+		return fmt.Errorf("no vendor-option-space or site-option-space sends the options of the space %s", space)
 	}
 	data, err := octetsOf(definition.format, words)
 	if err == nil && len(data) > 255 {

@@ -103,6 +103,7 @@ func (d *Document) keaServer(s *keaServer, v6 bool) error {
 	k.knowsHosts = !v6 && s.isAboutKnown()
 	top := k.top(s)
 	around := routersOf(top)
+	d.reserved = s.reserved()
 	for i, one := range append(s.Subnet4, s.Subnet6...) {
 		k.subnet(i+1, one, "", around, &settings{})
 	}

@@ -1,6 +1,9 @@
 package convert
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/netip"
+)
 
 type keaFile struct {
 	Dhcp4 *keaServer
@@ -58,6 +61,30 @@ type keaServer struct {
 		GeneratedPrefix string `json:"generated-prefix"`
 	} `json:"dhcp-ddns"`
 	Hooks []keaHook `json:"hooks-libraries"`
+}
+
+// reserved returns the addresses of all reservations.
+func (s *keaServer) reserved() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	add := func(reservations []keaReservation) {
+		for _, one := range reservations {
+			if a, err := netip.ParseAddr(one.IPAddress); err == nil {
+				all[a] = true
+			}
+		}
+	}
+	subnets := func(list []keaSubnet) {
+		for _, one := range list {
+			add(one.Reservations)
+		}
+	}
+	add(s.Reservations)
+	subnets(append(s.Subnet4, s.Subnet6...))
+	for _, shared := range s.SharedNetworks {
+		add(shared.Reservations)
+		subnets(append(shared.Subnet4, shared.Subnet6...))
+	}
+	return all
 }
 
 type keaShared struct {

@@ -205,6 +205,8 @@ func (k *kea) option(o keaOption, s *settings, subs map[string]map[int][]byte) (
 		definition, known = k.table.byCode[o.Code]
 	}
 	switch {
+	case computedOptions[o.Name] != "":
+		return o.Name, errors.New(computedOptions[o.Name])
 	case !known && o.Name == "":
 		if err := k.defineIn(k.table, fmt.Sprintf("option-%d", o.Code), o.Code, `"<hex>"`); err != nil || k.v6 {
 			return "", cmp.Or(err, errors.New("DHCPv6 does not support custom options"))
@@ -212,8 +214,6 @@ func (k *kea) option(o keaOption, s *settings, subs map[string]map[int][]byte) (
 		definition = k.table.byCode[o.Code]
 	case !known:
 		return o.Name, errors.New("it is not defined")
-	case o.Name == "subnet-mask":
-		return o.Name, errors.New("the mask is that of the network")
 	}
 	words, err := o.words(definition.Format)
 	if err != nil {

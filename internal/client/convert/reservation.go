@@ -12,11 +12,11 @@ import (
 )
 
 // router returns the first router of a subnet that is a host address in it. It uses own, or around if own is empty. It returns an empty
-// text if no router matches.
+// text if no router matches, or if the router has a reservation: a gateway cannot be reserved, and the option names the router as well.
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a) && !isEdge(p, a)
+		return err == nil && p.Contains(a) && !isEdge(p, a) && !d.reserved[a]
 	}
 	if len(own) == 0 {
 		if i := slices.IndexFunc(around, in); i >= 0 {

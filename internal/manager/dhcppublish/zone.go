@@ -208,14 +208,18 @@ func (c *compiler) addressOf(server int64) netip.Addr {
 // updatedNames returns the domains and the reverse zones that options update the names of clients in, sorted.
 func (c *compiler) updatedNames() (all []string) {
 	enabled := false
-	domains := map[string]bool{}
+	domains, reverse := map[string]bool{}, map[string]bool{"": true}
 	for _, items := range c.units {
 		for _, x := range items {
 			switch y := x.(type) {
 			case dhcpdata.Service:
 				enabled = enabled || enablesNames(y.Name, y.Value)
-				if text := ""; (y.Name == "ddns-domainname" || y.Name == "ddns-rev-domainname") && json.Unmarshal(y.Value, &text) == nil {
+				text := ""
+				switch {
+				case y.Name == "ddns-domainname" && json.Unmarshal(y.Value, &text) == nil:
 					domains[zoneName(text)] = true
+				case y.Name == "ddns-rev-domainname" && json.Unmarshal(y.Value, &text) == nil:
+					reverse[text] = true
 				}
 			case dhcpdata.Option:
 				if y.Name == "domain-name" && !y.V6 {
@@ -232,11 +236,29 @@ func (c *compiler) updatedNames() (all []string) {
 		return nil
 	}
 	for _, n := range c.networks {
-		for _, name := range naming.ReverseZones(store.KeyAddr(n.row.Low), store.KeyAddr(n.row.High), maxReverseZones) {
-			domains[zoneName(name)] = true
+		for domain := range reverse {
+			for _, name := range n.reverseZones(domain) {
+				domains[name] = true
+			}
 		}
 	}
 	return sortedKeys(domains)
+}
+
+// reverseZones returns the reverse zones of a network. A domain other than "" replaces in-addr.arpa and ip6.arpa (ddns-rev-domainname).
+func (n *servedNetwork) reverseZones(domain string) []string {
+	names := naming.ReverseZones(store.KeyAddr(n.row.Low), store.KeyAddr(n.row.High), maxReverseZones)
+	for i, name := range names {
+		if names[i] = zoneName(name); domain == "" {
+			continue
+		}
+		for _, usual := range []string{"in-addr.arpa.", "ip6.arpa."} {
+			if octets, is := strings.CutSuffix(names[i], usual); is {
+				names[i] = octets + zoneName(domain)
+			}
+		}
+	}
+	return names
 }
 
 // enablesNames reports whether a service option turns updates of DNS on.
@@ -287,12 +309,8 @@ func (c *compiler) checkNames(n *servedNetwork, all map[string]chosen) error {
 	if !is("do-reverse-updates", true) {
 		return nil
 	}
-	names := naming.ReverseZones(store.KeyAddr(n.row.Low), store.KeyAddr(n.row.High), maxReverseZones)
-	if other := text("ddns-rev-domainname"); other != "" {
-		names = []string{other}
-	}
-	for _, name := range names {
-		if reason, err := c.missingZone(zoneName(name)); err != nil || reason != "" {
+	for _, name := range n.reverseZones(text("ddns-rev-domainname")) {
+		if reason, err := c.missingZone(name); err != nil || reason != "" {
 			c.warn("%s: PTR records of clients are not updated: %s", at, reason)
 			return err
 		}
