@@ -38,6 +38,7 @@ func manyAddresses(t testing.TB) dhcpdata.Units {
 		dhcpdata.Pool{ID: 42, DelegatedLength: 64, Ranges: interval("2001:db8:1:8000::", "2001:db8:1:ffff:ffff:ffff:ffff:ffff")},
 		dhcpdata.Option{V6: true, Code: 23, Name: "dns-servers", Value: dhcpdata.Hex(net.ParseIP("2001:db8::53")),
 			From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 40}})
+	relayedNetworks(t, u)
 	return u
 }
 
