@@ -482,7 +482,7 @@ const sourceServer6 = "2001:db8:1:0:ffff:ffff:ffff:fffd"
 func newSourcePoint(t *testing.T, m *manager, configuration, name, point, addresses, namespace string) *sourceManager {
 	t.Helper()
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"),
-		args: []string{"--network-namespace", "dhcp-service=" + namespace}}
+		args: []string{"--network-namespace", "dhcp-service=" + namespace, "--network-namespace", "tftp-service=" + namespace}}
 	var created struct{ FleetInstanceID, RegistrationKey string }
 	if err := json.Unmarshal([]byte(p.fleet("create", "--json", point)), &created); err != nil {
 		t.Fatal(err)
