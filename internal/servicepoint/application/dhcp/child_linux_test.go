@@ -30,6 +30,9 @@ const childVariable = "PORTOLAN_TEST_DHCP"
 // dnsVariable contains the port that a child sends its updates of DNS to.
 const dnsVariable = "PORTOLAN_TEST_DHCP_DNS"
 
+// clockVariable contains the seconds that the wall clock of a child differs from that of the machine.
+const clockVariable = "PORTOLAN_TEST_DHCP_CLOCK"
+
 // Files of a child. It creates readyFile, with its conditions, when it serves.
 const (
 	contentFile       = "content"
@@ -79,7 +82,13 @@ func runChild(dir string) {
 			os.Exit(1)
 		}
 	}
-	s := newService(dir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	var clock *times
+	if text := os.Getenv(clockVariable); text != "" {
+		offset, err := strconv.Atoi(text)
+		fail(err)
+		clock = &times{func() time.Time { return time.Now().Add(time.Duration(offset) * time.Second) }, bootTime}
+	}
+	s := newServiceAt(dir, slog.New(slog.NewTextHandler(os.Stderr, nil)), clock)
 	fail(s.failed)
 	if port, err := strconv.ParseUint(os.Getenv(dnsVariable), 10, 16); err == nil {
 		sendTo(netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)))(s)

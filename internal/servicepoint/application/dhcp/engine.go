@@ -18,8 +18,10 @@ import (
 
 // engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets but the outbox.
 type engine struct {
-	log      *slog.Logger
-	clock    *clock
+	log   *slog.Logger
+	clock *clock
+	// wall returns the time of the wall clock.
+	wall     func() time.Time
 	content  atomic.Pointer[content]
 	journal  *journal
 	counters *counters
@@ -131,6 +133,7 @@ func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.
 	if o.times == nil {
 		o.times = &times{time.Now, bootTime}
 	}
+	e.wall = o.times.wall
 	e.startClock(*o.times)
 	if failed := e.startRecall(isNew && !e.damaged); failed != nil {
 		return nil, nil, failed
@@ -410,7 +413,7 @@ func (e *engine) tick() {
 			return
 		case <-digests.C:
 			e.writeDigests()
-		case wall := <-ticker.C:
+		case <-ticker.C:
 			e.expire()
 			e.tickPairs()
 			e.tickRecall()
@@ -420,7 +423,7 @@ func (e *engine) tick() {
 			}
 			e.retryOrders()
 			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
-			if seconds, stepped := e.clock.check(wall); stepped {
+			if seconds, stepped := e.clock.check(e.wall()); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}
 		}

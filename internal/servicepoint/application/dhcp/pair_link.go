@@ -68,9 +68,9 @@ func (l *pairLink) send(all ...dhcppair.Message) {
 	}
 }
 
-// keepAlive returns an empty message with the time.
-func keepAlive() []byte {
-	text, err := json.Marshal(dhcppair.Message{Clock: time.Now().UnixMilli()})
+// keepAlive returns an empty message with a time.
+func keepAlive(now time.Time) []byte {
+	text, err := json.Marshal(dhcppair.Message{Clock: now.UnixMilli()})
 	if err != nil { // it has numbers only
 		panic(err)
 	}
@@ -92,7 +92,7 @@ func (l *pairLink) write() {
 		case text = <-l.out:
 		case <-alive.C:
 			alive.Reset(l.p.aliveInterval())
-			text = keepAlive()
+			text = keepAlive(l.p.e.wall())
 		}
 		if err := l.conn.SetWriteDeadline(time.Now().Add(l.p.silence())); err != nil {
 			return
@@ -162,7 +162,7 @@ func (p *pair) serve(conn net.Conn) {
 	}
 	p.drop("a new connection replaces it")
 	p.link = l
-	l.send(p.machine.Connected(time.Now().UnixMilli()))
+	l.send(p.machine.Connected(p.e.wall().UnixMilli()))
 	p.e.mu.Unlock()
 	p.e.tasks.Go(l.write)
 	err := l.receive()
@@ -202,7 +202,7 @@ func (l *pairLink) receive() error {
 			clock = m.Hello.Clock
 		}
 		if clock != 0 {
-			p.skew = clock - time.Now().UnixMilli()
+			p.skew = clock - e.wall().UnixMilli()
 		}
 		var x dhcppair.Effects
 		if clock == 0 || m.Hello != nil {

@@ -36,7 +36,9 @@ type pairLab struct {
 	dirs    [2]string
 	members [2]dhcpdata.Pair
 	running [2]*exec.Cmd
-	relay   *relay
+	// clocks are the seconds that the clocks of the servers differ from that of the machine, from their next start.
+	clocks [2]int
+	relay  *relay
 }
 
 // Settings of the pair in the laboratory, in seconds. labPatience is the number of messages, one a second, after which a client gives up.
@@ -101,7 +103,8 @@ func (p *pairLab) start(i int) {
 	u[dhcpdata.NetworkUnit(7)] = unit(p.t, dhcpdata.NetworkUnit(7), noPing, option("dhcp-cache-threshold", 0),
 		option("default-lease-time", labLease), option("min-lease-time", 1), x,
 		dhcpdata.Pool{ID: 8, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.0.1.0"), Last: netip.MustParseAddr("10.0.1.199")}}})
-	p.running[i] = child(p.t, p.dirs[i], u, `{"listen":["0.0.0.0:67"],"metrics":"0.0.0.0:9547"}`, "ip", "netns", "exec", namespace)
+	p.running[i] = child(p.t, p.dirs[i], u, `{"listen":["0.0.0.0:67"],"metrics":"0.0.0.0:9547"}`, "ip", "netns", "exec", namespace,
+		"env", fmt.Sprint(clockVariable, "=", p.clocks[i]))
 }
 
 // kill kills a server with SIGKILL.
@@ -391,7 +394,7 @@ func (p *pairLab) stored(i int, at int64) map[string]string {
 	return all
 }
 
-// TestPairOfProcesses runs a pair of processes under load, cuts their link, and kills each of them. No address has two holders, clients are
+// TestPairOfProcesses runs a pair of processes under load, cuts their link, sets their clocks, and kills each of them. No address has two holders, clients are
 // served all the time, and in the end both have the same leases.
 func TestPairOfProcesses(t *testing.T) {
 	t.Parallel()
@@ -413,6 +416,15 @@ func TestPairOfProcesses(t *testing.T) {
 	waitFor(t, func() bool { return p.relay.leases.Load() > reached+200 })
 	p.in(p.server, "ip", "link", "set", "p0", "up")
 	p.awaits(dhcppair.StateNormal, 0, 1)
+
+	for i, seconds := range []int{45, -15} { // clocks are set while a server does not run; they differ by at most a minute
+		p.kill(i)
+		p.clocks[i] = seconds
+		p.start(i)
+		p.awaits(dhcppair.StateNormal, 0, 1)
+		reached = p.relay.leases.Load()
+		waitFor(t, func() bool { return p.relay.leases.Load() > reached+100 })
+	}
 
 	held, _ := p.relay.lease(1000, 5) // the client of a server that is about to be killed
 	for victim := range 2 {

@@ -54,6 +54,8 @@ type service struct {
 	linkLock     sync.RWMutex
 	linksByIndex map[int]*link
 	primary      *listener
+	// times are the sources of time at the start; nil stands for those of the system.
+	times *times
 }
 
 var (
@@ -65,8 +67,11 @@ var (
 const watchInterval = 2 * time.Second
 
 // newService opens the leases in a folder.
-func newService(dir string, log *slog.Logger) *service {
-	s := &service{log: log, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{},
+func newService(dir string, log *slog.Logger) *service { return newServiceAt(dir, log, nil) }
+
+// newServiceAt is newService with other sources of time; nil stands for those of the system.
+func newServiceAt(dir string, log *slog.Logger, t *times) *service {
+	s := &service{log: log, times: t, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{},
 		links:      map[string]*link{},
 		linkErrors: map[string]string{}, interfaces: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, true) }},
 		interfaces6: interfaces{of: func(index int) []netip.Prefix { return prefixesOf(index, false) }},
@@ -101,7 +106,7 @@ func (s *service) open(dir string) error {
 		return errors.Join(err, s.unlock())
 	}
 	started := time.Now()
-	s.engine, s.damaged, err = newEngine(folder, s.log, journalOptions{}, s.ping)
+	s.engine, s.damaged, err = newEngine(folder, s.log, journalOptions{times: s.times}, s.ping)
 	if err != nil {
 		return errors.Join(err, s.unlock())
 	}
