@@ -90,3 +90,12 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	}
 	p.has(dhcpdata.NetworkUnit(int64Of(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.50"],"whole":"10.0.0.1-10.0.0.50"`)
 }
+
+// TestRangeWithGateway checks that a range with the gateway and the server leases the other addresses of it.
+func TestRangeWithGateway(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	m.ID("/api/v2/networks/"+p.network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.1-10.0.0.9"}`)
+	p.deploys()
+	p.has(dhcpdata.NetworkUnit(int64Of(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.9"]`)
+}

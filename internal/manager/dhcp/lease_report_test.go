@@ -1,9 +1,6 @@
-package server
+package dhcp_test
 
 import (
-	"cmp"
-	"crypto/tls"
-	"encoding/json"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,58 +8,7 @@ import (
 
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcplease"
-	"portolan/internal/wire/stream"
 )
-
-// leaseSource is a DHCP server that reports leases to a manager.
-type leaseSource struct {
-	m        *manager
-	post     func(dhcplease.Record)
-	sequence uint64
-}
-
-// leaseServer creates a server that is linked to a new service point.
-func (m *manager) leaseServer(configuration, name string) (server string, source *leaseSource) {
-	m.T.Helper()
-	point, certificate := m.provisioned(name)
-	server = m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
-		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
-	return server, m.leaseSource(certificate)
-}
-
-// leaseSource returns the DHCP server of a service point.
-func (m *manager) leaseSource(certificate *tls.Certificate) *leaseSource {
-	m.T.Helper()
-	first := int64(1)
-	source := &leaseSource{m: m}
-	source.post = func(r dhcplease.Record) {
-		m.T.Helper()
-		text, err := json.Marshal(r)
-		if err != nil {
-			m.T.Fatal(err)
-		}
-		b := stream.Batch{Kind: dhcplease.Stream, Spool: "A", First: first, Records: []json.RawMessage{text}}
-		if status, a := m.doorPost(stream.Path, b, certificate); status != 200 || a["next"] != float64(first+1) {
-			m.T.Fatalf("the answer is %d %v", status, a)
-		}
-		first++
-	}
-	return source
-}
-
-// send sends a record with the next sequence.
-func (s *leaseSource) send(r dhcplease.Record) {
-	s.m.T.Helper()
-	s.sequence++
-	r.Journal, r.Sequence = cmp.Or(r.Journal, "j"), s.sequence
-	s.post(r)
-}
-
-// event sends an event about a lease.
-func (s *leaseSource) event(kind dhcplease.Kind, at time.Time, l dhcplease.Lease) {
-	s.m.T.Helper()
-	s.send(dhcplease.Record{At: at.UnixMilli(), Event: &dhcplease.Event{Kind: kind, Lease: l}})
-}
 
 // TestLeasesAreReported checks that reported leases are listed at every path, that a renewal changes only the end, and that spans name the
 // holder of an address over time. Records that arrive twice change nothing.
@@ -286,13 +232,4 @@ func TestLeasesByRights(t *testing.T) {
 		t.Errorf("the user sees %s", r.Body)
 	}
 	m.Want(404, "GET", "/api/v2/networks/"+hidden+"/leases", "", as)
-}
-
-// int64Of parses an id.
-func int64Of(t testing.TB, text string) (n int64) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -1,33 +1,11 @@
-package server
+package dhcp_test
 
 import (
-	"errors"
-	"net/netip"
 	"strings"
 	"testing"
 
-	"portolan/internal/engine/store"
-	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/apitest"
 )
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		class := m.ID(at+"/clientClasses", `{"name":"phones","option":"vendor-class-identifier","matchOffset":0,"matchLength":5}`)
-		m.ID("/api/v2/clientClasses/"+class+"/subclasses", `{"value":"snom1"}`)
-		m.ID(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
-		group := m.ID(at+"/zoneGroups", `{"name":"updates"}`)
-		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
-			`{"type":"DHCPForwardZone","zone":{"absoluteName":"elsewhere.example"},"primaryDnsServerAddress":"10.0.0.53"}`)
-		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
-			`{"type":"DHCPReverseZone","prefix":{"range":"10.9.0.0/16"},"primaryDnsServerAddress":"10.0.0.53"}`)
-		leased := m.ID(at+"/blocks", `{"type":"IPv4Block","range":"198.51.100.0/24"}`)
-		leased = m.ID("/api/v2/blocks/"+leased+"/networks", `{"type":"IPv4Network","range":"198.51.100.0/25"}`)
-		m.storeLease("198.51.100.9", leased)
-		m.Want(201, "POST", "/api/v2/networks/"+leased+"/leaseActions", `{"address":"198.51.100.9","action":"END_LEASE"}`)
-	})
-}
 
 // TestClientClasses checks that a class compares a part of the clients' messages, or has an expression. Subclasses are values of that part.
 func TestClientClasses(t *testing.T) {
@@ -158,26 +136,6 @@ func TestZoneGroups(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/zoneGroups/"+group+"/servers/"+server, "")
 	m.Want(200, "GET", "/api/v2/servers/"+server, "")
 	m.Verify()
-}
-
-// storeLease stores a lease that no server has reported.
-func (m *manager) storeLease(address, network string) {
-	m.T.Helper()
-	key := store.AddrKey(netip.MustParseAddr(address))
-	id := int64Of(m.T, network)
-	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		ipam.CountLeases(tx, id, "DHCP_ALLOCATED", 1)
-		const more = " ON CONFLICT (container, state) DO UPDATE SET n = dhcp_lease_count.n + 1"
-		return errors.Join(tx.Write("INSERT INTO dhcp_lease_count (container, state, n) VALUES (1, 'DHCP_ALLOCATED', 1)"+more),
-			tx.Write("INSERT INTO dhcp_lease_count (container, state, n) SELECT id, 'DHCP_ALLOCATED', 1 FROM resource WHERE "+
-				"collection = 'ranges' AND parent = ? AND low <= ? AND high >= ?"+more, id, key, key),
-			tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, "+
-				"version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
-				"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
-				"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, id))
-	}); err != nil {
-		m.T.Fatal(err)
-	}
 }
 
 // TestLeases checks that lists of leases are served, and are empty.

@@ -1,35 +1,12 @@
-package server
+package dhcp_test
 
 import (
 	"net/netip"
 	"testing"
 	"time"
 
-	"portolan/internal/engine/store"
-	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
-
-	"github.com/klauspost/compress/zstd"
 )
-
-// hasNetwork records that a network is deployed to a server, with a unit that has no records: the live deployment reads it.
-func (m *manager) hasNetwork(server, network string) {
-	m.T.Helper()
-	packer, err := zstd.NewWriter(nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	unit, err := dhcpdata.NewUnit(dhcpdata.NetworkUnit(int64Of(m.T, network)), nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", int64Of(m.T, server), unit.ID,
-			unit.Hash, packer.EncodeAll([]byte("[]"), nil))
-	}); err != nil {
-		m.T.Fatal(err)
-	}
-}
 
 // TestLeasesOfMovedNetwork checks that reports of the former server of a network complete the history and do not change the lease of the
 // new server: neither an end, nor a renewal, nor a lease, nor an order. A renewal does not set an end at an address without a lease.

@@ -1,7 +1,6 @@
-package server
+package dhcp_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -10,34 +9,12 @@ import (
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
-	"portolan/internal/wire/stream"
 )
-
-// observe returns a function that sends observations as the service point of a new server.
-func (m *manager) observe(configuration, name string) (server string, send func(dhcplease.Observation)) {
-	m.T.Helper()
-	point, certificate := m.provisioned(name)
-	server = m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
-		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
-	first := int64(1)
-	return server, func(o dhcplease.Observation) {
-		m.T.Helper()
-		text, err := json.Marshal(o)
-		if err != nil {
-			m.T.Fatal(err)
-		}
-		b := stream.Batch{Kind: dhcplease.Observations, Spool: "B", First: first, Records: []json.RawMessage{text}}
-		if status, a := m.doorPost(stream.Path, b, certificate); status != 200 || a["next"] != float64(first+1) {
-			m.T.Fatalf("the answer is %d %v", status, a)
-		}
-		first++
-	}
-}
 
 // TestRefusedClients checks that refused clients are listed at their network, or at the server if no served network contains them, with
 // numbers by reason and day.
 func TestRefusedClients(t *testing.T) {
-	m := startOnce(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.observe(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
@@ -121,7 +98,7 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 
 // TestUnknownServersRaiseEvents checks that another DHCP server raises an event, unless it is a server of the configuration.
 func TestUnknownServersRaiseEvents(t *testing.T) {
-	m := startOnce(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.observe(configuration, "dhcp1")
 	other := dhcplease.OtherServer{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",

@@ -1,4 +1,4 @@
-package server
+package dhcp_test
 
 import (
 	"errors"

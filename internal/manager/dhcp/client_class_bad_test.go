@@ -1,15 +1,13 @@
-package server
+package dhcp_test
 
 import (
 	"strings"
 	"testing"
-
-	"portolan/internal/wire/dhcpdata"
 )
 
 // TestBadDHCPInput checks that values that a DHCP server cannot use are refused with their field when they are stored.
 func TestBadDHCPInput(t *testing.T) {
-	m := startOnce(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	at := "/api/v2/networks/" + network
 	ranges, options, classes := at+"/ranges", at+"/deploymentOptions", "/api/v2/configurations/"+configuration+"/clientClasses"
@@ -46,13 +44,4 @@ func TestBadDHCPInput(t *testing.T) {
 			t.Errorf("%s: %d %.300s", one.name, r.StatusCode, r.Body)
 		}
 	}
-}
-
-// TestRangeWithGateway checks that a range with the gateway and the server leases the other addresses of it.
-func TestRangeWithGateway(t *testing.T) {
-	m := startAlone(t)
-	p := m.dhcpServer()
-	m.ID("/api/v2/networks/"+p.network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.1-10.0.0.9"}`)
-	p.deploys()
-	p.has(dhcpdata.NetworkUnit(int64Of(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.9"]`)
 }
