@@ -21,3 +21,9 @@ func start(t *testing.T) *apitest.API {
 	t.Helper()
 	return apitest.New(t, ipam.Register, dns.Register, dhcp.Register, serverconfig.Register)
 }
+
+// startConcurrent is start for several clients.
+func startConcurrent(t *testing.T) *apitest.API {
+	t.Helper()
+	return apitest.NewConcurrent(t, ipam.Register, dns.Register, dhcp.Register, serverconfig.Register)
+}

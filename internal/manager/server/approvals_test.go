@@ -76,7 +76,7 @@ func (w *approvalWalk) other(f *schema.Field, now any) []string {
 			return append(quotedAll(f.Enum), "null")
 		}
 		text, _ := now.(string)
-		return []string{quoted(text + "x"), "null"}
+		return []string{apitest.Quoted(text + "x"), "null"}
 	case schema.Bool:
 		return []string{"true", "false", "null"}
 	case schema.Integer, schema.Float:
@@ -107,7 +107,7 @@ func (w *approvalWalk) other(f *schema.Field, now any) []string {
 
 func quotedAll(texts []string) (all []string) {
 	for _, text := range texts {
-		all = append(all, quoted(text))
+		all = append(all, apitest.Quoted(text))
 	}
 	return all
 }

@@ -11,23 +11,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		d := m.deployment(at)
-		d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
-		d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-		// It stops being a service point and becomes one again: no deployment waits for it.
-		m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
-		m.deploymentIs(d.last, "FAILED")
-		m.Want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
-		d.carries(d.server+"/deployments", `{"type":"DifferentialDeployment","service":"DNS"}`)
-		d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
-		m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"y"}`)
-		d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+d.record+`}]}`)
-	})
-}
-
 // deploying is a server whose service point never answers, with its data.
 type deploying struct {
 	*manager

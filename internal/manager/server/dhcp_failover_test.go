@@ -219,14 +219,3 @@ func TestFailoverIsRefused(t *testing.T) {
 		t.Errorf("the message %s does not warn of the lead time", got)
 	}
 }
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		server, source := m.leaseServer(configuration, "pair1")
-		partner, _ := m.leaseServer(configuration, "pair2")
-		p := &pairMember{leaseSource: source, server: server, key: "0"}
-		p.reports(dhcplease.Pair{Partner: int64Of(m.T, partner), State: "COMMUNICATIONS-INTERRUPTED"})
-		m.Want(201, "POST", "/api/v2/servers/"+server+"/dhcpPartnerActions", `{"partner":{"id":`+partner+`},"action":"PARTNER_DOWN"}`)
-	})
-}

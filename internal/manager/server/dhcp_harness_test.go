@@ -18,24 +18,6 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		class := m.ID(at+"/clientClasses", `{"name":"phones","option":"vendor-class-identifier","matchOffset":0,"matchLength":5}`)
-		m.ID("/api/v2/clientClasses/"+class+"/subclasses", `{"value":"snom1"}`)
-		m.ID(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
-		group := m.ID(at+"/zoneGroups", `{"name":"updates"}`)
-		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
-			`{"type":"DHCPForwardZone","zone":{"absoluteName":"elsewhere.example"},"primaryDnsServerAddress":"10.0.0.53"}`)
-		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
-			`{"type":"DHCPReverseZone","prefix":{"range":"10.9.0.0/16"},"primaryDnsServerAddress":"10.0.0.53"}`)
-		leased := m.ID(at+"/blocks", `{"type":"IPv4Block","range":"198.51.100.0/24"}`)
-		leased = m.ID("/api/v2/blocks/"+leased+"/networks", `{"type":"IPv4Network","range":"198.51.100.0/25"}`)
-		m.storeLease("198.51.100.9", leased)
-		m.Want(201, "POST", "/api/v2/networks/"+leased+"/leaseActions", `{"address":"198.51.100.9","action":"END_LEASE"}`)
-	})
-}
-
 // leaseSource is a DHCP server that reports leases to a manager.
 type leaseSource struct {
 	m        *manager

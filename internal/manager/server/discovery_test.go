@@ -11,40 +11,9 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/engine/resource"
-	"portolan/internal/engine/schema"
-	"portolan/internal/engine/store"
-	"portolan/internal/manager/discovery"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/snmpagent"
 )
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) { // a manager without --sweep runs no policy
-		configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		policy := int64Of(m.T, m.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy",`+
-			`"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","networkBoundaries":["10.0.0.0/24"]}`))
-		if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-			row, err := tx.Get(policy)
-			if err != nil {
-				return err
-			}
-			c := (&resource.Change{Tx: tx, API: m.Address}).Following()
-			for _, o := range []schema.Object{&discovery.ReconciliationRun{State: "DONE", Pinged: 254, Seen: 3, Findings: 1, Messages: []string{}},
-				&discovery.ReconciliationFinding{Kind: "UNKNOWN_ADDRESS", State: "OPEN", Address: "10.0.0.9", SeenMACAddress: "02-00-5E-00-53-09",
-					Change: "Assign 10.0.0.9 as STATIC for 02-00-5E-00-53-09."}} {
-				h := schema.HeadOf(o)
-				h.Type, h.Parent, h.Config = strings.TrimPrefix(fmt.Sprintf("%T", o), "*discovery."), policy, row.Configuration
-				if _, err := c.Create(m.Address.TypeNamed(h.Type), o); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			m.T.Fatal(err)
-		}
-	})
-}
 
 // startNames starts a DNS server with PTR records, and returns its address.
 func startNames(t *testing.T, names map[string]string) string {

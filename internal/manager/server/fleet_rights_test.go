@@ -7,13 +7,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		user := m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")
-		m.ID("/api/v2/fleetRights", `{"userScope":{"id":`+user+`},"labels":["site=north"],"accessLevel":"VIEW"}`)
-	})
-}
-
 // TestRightsOnLabels checks that a user with rights on labels sees the service points with these labels, may do what the right permits, and
 // sees no others.
 func TestRightsOnLabels(t *testing.T) {

@@ -15,31 +15,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"moved"}`)
-		for _, f := range []struct{ family, whole, block, blockTo, network, networkTo, address, addressTo string }{
-			{"IPv4", "10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16", "10.8.0.0/24", "10.9.0.0/24", "10.9.0.5", "10.9.0.6"},
-			{"IPv6", "2001:db8::/32", "2001:db8:1::/48", "2001:db8:2::/48", "2001:db8:8::/64", "2001:db8:9::/64", "2001:db8:9::5", "2001:db8:9::6"},
-		} {
-			below := "/api/v2/blocks/" + m.ID(at+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.whole+`"}`)
-			move := func(collection, id, kind, to string) {
-				m.ID("/api/v2/"+collection+"/"+id+"/moves", `{"type":"`+f.family+kind+`Move","destination":{`+to+`}}`)
-			}
-			move("blocks", m.ID(below+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.block+`"}`), "Block", `"range":"`+f.blockTo+`"`)
-			network := m.ID(below+"/networks", `{"type":"`+f.family+`Network","range":"`+f.network+`"}`)
-			move("networks", network, "Network", `"range":"`+f.networkTo+`"`)
-			move("addresses", m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"`+f.family+`Address","state":"STATIC","address":"`+f.address+`"}`),
-				"Address", `"address":"`+f.addressTo+`"`)
-		}
-		view := m.ID(at+"/views", `{"name":"moved"}`)
-		zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
-		record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
-		m.ID("/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
-		m.ID("/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
-	})
-}
-
 // TestLaterOperationsAreServed checks that the operations of release 9.6 are served, except for those in docs/status.md.
 func TestLaterOperationsAreServed(t *testing.T) {
 	a := declared(t)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
 )
 
@@ -21,11 +22,11 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 	p := authntest.NewProvider(t)
 	sso := m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username",`+
 		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","clientId":"portolan",`+
-		`"clientSecret":"hush","authorizationOption":"BASIC","caCertificate":`+quoted(p.Trusted())+`}`)
+		`"clientSecret":"hush","authorizationOption":"BASIC","caCertificate":`+apitest.Quoted(p.Trusted())+`}`)
 	other := authntest.NewProvider(t)
 	partner := m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"preferred_username",`+
 		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+other.URL+`","audience":"portolan","clientId":"portolan",`+
-		`"clientSecret":"hush","caCertificate":`+quoted(other.Trusted())+`}`)
+		`"clientSecret":"hush","caCertificate":`+apitest.Quoted(other.Trusted())+`}`)
 	m.ID("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"programs alone","enabled":true,"userClaim":"sub","groupClaim":"groups",`+
 		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"https://192.0.2.1/","audience":"portolan"}`)
 	m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)

@@ -12,21 +12,6 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		m.ID("/api/v2/groups", `{"name":"operators"}`)
-		m.ID("/api/v2/userDefinedFieldDefinitions", `{"name":"owner","displayName":"Owner","resourceType":"Device","dataType":"TEXT"}`)
-		m.ID("/api/v2/userDefinedLinkDefinitions",
-			`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`)
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		m.ID(at+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
-			`"networkBoundaries":["10.0.0.0/24"]}`)
-		m.ID("/api/v2/networks/"+m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv6Network'"),
-			"").Text("data.0.id")+"/reconciliationPolicies",
-			`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)
-	})
-}
-
 // TestGroups checks that the members of a group can be set at the group and at the user. Group settings without an effect are refused.
 func TestGroups(t *testing.T) {
 	m := startAlone(t)

@@ -322,7 +322,7 @@ func TestSettingsOfSAML(t *testing.T) {
 	s.Refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, apitest.MergePatch)
 	s.Refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, apitest.MergePatch)
 	for _, host := range []string{"", "https://x", "x/y", "a b", ":80", "u@x"} {
-		s.Refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, apitest.MergePatch)
+		s.Refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+apitest.Quoted(host)+`}`, apitest.MergePatch)
 	}
 	r := s.Want(200, "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"hush","encryptionEnabled":true,"nameIdFormat":"EMAIL_ADDRESS",`+
 		`"organizationName":"Harbour Authority","organizationUrl":"https://harbour.example","contactName":"Ada","contactEmail":"ada@harbour.example"}`, apitest.MergePatch)

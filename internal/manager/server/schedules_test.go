@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gosnmp/gosnmp"
+
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
@@ -19,21 +21,7 @@ import (
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/zonedata"
-
-	"github.com/gosnmp/gosnmp"
 )
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-		server := m.Want(200, "GET", at+"/servers?"+filter("name:'wire'"), "").Text("data.0.id")
-		m.ID(at+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","startDateTime":"2999-01-01T02:00:00Z","interval":"P1D",`+
-			`"deploymentServices":["DNS"],"servers":[{"id":`+server+`}]}`)
-		m.ID("/api/v2/notificationGroups", `{"name":"on call","notificationType":"SMTP_SERVICE","eventSubscriptions":[{"category":"MIGRATION","eventTypes":["FAILED"]}]}`)
-		schedules := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id") + "/schedules"
-		m.ID(schedules, `{"type":"DatabaseBackupSchedule","name":"nightly","startDateTime":"2999-01-01T03:00:00Z","interval":"P1D"}`)
-	})
-}
 
 // scheduled creates a schedule of one server with further fields.
 func (d *deploying) scheduled(name, more string) string {

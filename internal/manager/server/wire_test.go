@@ -19,13 +19,10 @@ var writeWire = flag.Bool("write-wire", false, "write testdata/wire.golden anew"
 // refusedTypes are the types that cannot be created: each is refused with its reason.
 var refusedTypes = []string{"TrustRelationship", "ServerPatch", "ServerPatchApplication"}
 
-// alsoMade make resources of further types for the golden bytes, below what basics made: a type's own test adds to it.
-var alsoMade []func(m *manager)
-
 // oneOfEach makes a resource of every type that there is.
 func (m *manager) oneOfEach() {
 	defer func() {
-		for _, more := range alsoMade {
+		for _, more := range samples {
 			more(m)
 		}
 	}()

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ocsp"
+
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
-
-	"golang.org/x/crypto/ocsp"
 )
 
 // anIssuer is a certificate of an issuer, good until 2126.
@@ -29,15 +29,6 @@ const anIssuer = "MIIBeTCCAR+gAwIBAgIUHJz4UiXrWCkfcbexcrpRJs2cRO8wCgYIKoZIzj0EAw
 	"LDKbKwqd69/yKxOEpPIYIw0YbmClV5XIHSkDLg72irxBvFppVMsTSnoX+NQXo1MwUTAdBgNVHQ4EFgQUziJHNoQ5X8dZO1eypyBje06usKMwHw" +
 	"YDVR0jBBgwFoAUziJHNoQ5X8dZO1eypyBje06usKMwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAJncZVou1WDuAaOTW7F6vC" +
 	"dC6yGK5YWAVIv7X53Ri3IgIhAIZ4l2vxC+s2HgL7ahY9Ur3tflgU2IaEFIuVn5cwYA6z"
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		m.ID("/api/v2/authenticators", `{"type":"X509Authenticator","name":"cards","ldapUserMatchOption":"NONE","primaryServerUrl":"http://ocsp.example",`+
-			`"caCertificates":["`+anIssuer+`"]}`)
-		m.ID("/api/v2/authenticators", `{"type":"SAMLIdentityProvider","name":"idp","signOnUrl":"https://idp.example/sso",`+
-			`"entityId":"https://idp.example/metadata","signingCertificate":"`+anIssuer+`"}`)
-	})
-}
 
 // people issues certificates and answers OCSP requests for them.
 type people struct {

@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -141,4 +142,13 @@ func (c *Client) Forget() {
 			c.T.Fatalf("%s transactions are left", left)
 		}
 	}
+}
+
+// Quoted returns a text as a JSON string.
+func Quoted(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil { // a text has a JSON form
+		panic(err)
+	}
+	return string(data)
 }

@@ -1,4 +1,4 @@
-package server
+package imports_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // TestApply checks that resources equal the applied document afterwards, and that a second time changes nothing. Resources with the tag
 // that are not in the document are deleted.
 func TestApply(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/configurations/"+configuration+"/views", `{"type":"View","name":"internal"}`)
 	group := m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
@@ -108,7 +108,7 @@ func TestApply(t *testing.T) {
 // TestApplyTags checks that tags are set, and tagged resources deleted, only within the rights of the caller. Resources in the document are
 // never deleted.
 func TestApplyTags(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"2024"}`)
 	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
 	group := m.Want(200, "GET", "/api/v2/tagGroups", "").Text("data.0.id")
@@ -180,7 +180,7 @@ func TestApplyTags(t *testing.T) {
 
 // TestApplySplitNetwork prunes a network that was split at the source, although it contains addresses of the document.
 func TestApplySplitNetwork(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
 	m.ID("/api/v2/tagGroups/"+m.Want(200, "GET", "/api/v2/tagGroups", "").Text("data.0.id")+"/tags", `{"name":"north"}`)
@@ -232,7 +232,7 @@ func TestApplySplitNetwork(t *testing.T) {
 // TestApplyChangesTheKindOfAName prunes an alias whose name becomes a host, which is refused half done; nothing goes where another
 // resource is refused. A resource with the member tag false does not get the tag.
 func TestApplyChangesTheKindOfAName(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id")+"/views", `{"name":"v"}`)
 	m.ID("/api/v2/tagGroups", `{"name":"owners"}`)
@@ -270,7 +270,7 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 // TestApplyRefuses checks that misspelled fields, numbers in place of names, and wrong types in a document are refused. Chains of
 // references in either order are fast.
 func TestApplyRefuses(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
@@ -330,7 +330,7 @@ func TestApplyRefuses(t *testing.T) {
 
 // TestApplySkipsHalfDone checks that a resource is skipped if it is refused after a part of it was written. The others are applied.
 func TestApplySkipsHalfDone(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"inside"}`)
 	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","defaults":{"view":"inside"},"skip":true,"resources":[
@@ -348,14 +348,14 @@ func TestApplySkipsHalfDone(t *testing.T) {
 
 // TestApplyZonesByName creates zones in a view by their names alone, also of types without an absolute name.
 func TestApplyZonesByName(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	configuration, view, _, _, _ := m.Basics()
 	in := `{"into":"views/` + view + `","action":"CREATE","resources":[`
 	m.Refused(400, "MissingRequiredField", "responsePolicyZoneType", "POST", "/api/v2/apply", in+`{"type":"ResponsePolicyZone","name":"rpz"}]}`)
 	for _, zone := range []string{`{"type":"ResponsePolicyZone","name":"rpz","responsePolicyZoneType":"FEED","feedCategories":["ads"]}`, `{"type":"Zone","name":"lab"}`} {
 		m.Want(200, "POST", "/api/v2/apply", in+zone+`]}`)
 	}
-	if r := m.Want(200, "GET", "/api/v2/views/"+view+"/zones?"+filter("name:'lab'"), ""); r.Text("data.0.absoluteName") != "lab" {
+	if r := m.Want(200, "GET", "/api/v2/views/"+view+"/zones?"+apitest.Filter("name:'lab'"), ""); r.Text("data.0.absoluteName") != "lab" {
 		t.Errorf("the zone is %s", r.Body)
 	}
 	m.ID("/api/v2/configurations/"+configuration+"/views", `{"type":"View","name":"second"}`)

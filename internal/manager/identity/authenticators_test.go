@@ -1,7 +1,6 @@
-package server
+package identity_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,36 +14,17 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// quoted gives a text as JSON.
-func quoted(text string) string {
-	data, _ := json.Marshal(text) //nolint:errchkjson // a text always can be
-	return string(data)
-}
-
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) { // no user signs in with them
-		const post = "/api/v2/authenticators"
-		m.ID(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
-		m.ID(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
-		m.ID(post, `{"type":"TACACSPlusAuthenticator","name":"switches","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s",`+
-			`"authenticationProtocol":"PAP","groupAttribute":"group","attributes":[{"name":"service","value":"shell"}]}`)
-		m.ID(post, `{"type":"KerberosAuthenticator","name":"realm","hostname":"127.0.0.1","realm":"EXAMPLE.NET","keytab":"`+authntest.Keytab("EXAMPLE.NET")+`"}`)
-		m.ID(post, `{"type":"OAuthAuthorizationServer","name":"sso","userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
-			`"validationMethod":"LOCAL","issuer":"https://sso.example.net","audience":"portolan"}`)
-	})
-}
-
 // ldapBody is an authenticator for a directory, with more members.
 func ldapBody(name string, d *authntest.Directory, more string) string {
 	return `{"type":"LDAPAuthenticator","name":"` + name + `","hostname":"127.0.0.1","port":` + fmt.Sprint(d.Port) + `,"startTlsEnabled":true,` +
-		`"caCertificate":` + quoted(d.Certificate) + `,"adminDn":"cn=searcher,dc=example,dc=net","adminPassword":"finds people","schemaType":"OPENLDAP",` +
+		`"caCertificate":` + apitest.Quoted(d.Certificate) + `,"adminDn":"cn=searcher,dc=example,dc=net","adminPassword":"finds people","schemaType":"OPENLDAP",` +
 		`"searchBase":"dc=example,dc=net","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"` + more + `}`
 }
 
 // TestSigningInByADirectory checks that directory users sign in, are created if they are in a group that exists here, and get the rights of
 // that group. While the directory is unavailable, only local users sign in.
 func TestSigningInByADirectory(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"
 	m.Refused(400, "MissingRequiredField", "adminPassword", "POST", post, `{"type":"LDAPAuthenticator","name":"x","hostname":"h","adminDn":"cn=a",`+
@@ -78,7 +58,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/configurations", "", as); r.Count() != 1 {
 		t.Errorf("carol sees %s", r.Body)
 	}
-	user := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "")
+	user := m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'carol'"), "")
 	carol := user.Text("data.0.id")
 	if user.Text("data.0.authenticator.name") != "people" || user.Text("data.0.email") != "carol@example.net" ||
 		user.Text("data.0.securityPrivilege") != "NO_ACCESS" {
@@ -119,7 +99,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	d.Stop()
 	m.Want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // its cached answers are dropped
 	m.Refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
-	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", adminPassword))
+	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("admin", apitest.AdminPassword))
 
 	// It can be deleted when no user belongs to it. Sessions do not prevent the deletion.
 	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
@@ -133,11 +113,11 @@ func TestSigningInByADirectory(t *testing.T) {
 // TestSigningInByTokens checks that tokens of an OpenID provider are accepted, identify the user by the provider's claims, and grant the
 // rights of the user's groups.
 func TestSigningInByTokens(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	p := authntest.NewProvider(t)
 	const post = "/api/v2/authenticators"
 	body := `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups","emailClaim":"email",` +
-		`"validationMethod":"LOCAL","issuer":"` + p.URL + `","audience":"portolan","caCertificate":` + quoted(p.Trusted()) + `}`
+		`"validationMethod":"LOCAL","issuer":"` + p.URL + `","audience":"portolan","caCertificate":` + apitest.Quoted(p.Trusted()) + `}`
 	m.Refused(400, "MissingRequiredField", "audience", "POST", post, strings.Replace(body, `"audience":"portolan",`, "", 1))
 	m.Refused(400, "InvalidUrlScheme", "issuer", "POST", post, strings.Replace(body, p.URL, "http://10.0.0.1", 1))
 	sso := m.ID(post, body)
@@ -175,7 +155,7 @@ func TestSigningInByTokens(t *testing.T) {
 // TestLimitsOfExternalSignIn checks the limits of external sign-ins: cached, stored and counted data of their users has no other
 // effect.
 func TestLimitsOfExternalSignIn(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
 	const post = "/api/v2/authenticators"
 	people := m.ID(post, ldapBody("people", d, ""))
@@ -184,7 +164,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 	m.Right(group, configuration, "VIEW", "")
 	as := apitest.BasicAuth("carol", "carols password")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
-	carol := m.Want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").Text("data.0.id")
+	carol := m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'carol'"), "").Text("data.0.id")
 
 	// Secrets are not sent to a host that another user has set.
 	m.Refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(freeport.Reserve(t).Port())+`}`)
@@ -214,7 +194,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 	m.ID(post, `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
 		`"validationMethod":"AUTHORIZATION_SERVER","clientId":"portolan","clientSecret":"s","introspectionUrl":"`+partner.URL+`/i","audience":"portolan"}`)
 	sso := m.ID(post, `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups",`+
-		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","caCertificate":`+quoted(p.Trusted())+`}`)
+		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","caCertificate":`+apitest.Quoted(p.Trusted())+`}`)
 	m.ID("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
 	token := func(name string, until time.Duration) string {
 		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
@@ -235,7 +215,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
 
 	// Valid tokens in between do not reset the limit on password guesses.
-	settings := m.Want(200, "GET", "/api/v2/settings?"+filter("type:'LoginPolicySettings'"), "").Text("data.0.id")
+	settings := m.Want(200, "GET", "/api/v2/settings?"+apitest.Filter("type:'LoginPolicySettings'"), "").Text("data.0.id")
 	m.Want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
 	waits := 0
 	for range 12 {
@@ -253,7 +233,7 @@ func TestLimitsOfExternalSignIn(t *testing.T) {
 // TestGroupsSurviveDirectoryOutage checks that users of a RADIUS server behind a directory keep their groups: the RADIUS server does not
 // know any.
 func TestGroupsSurviveDirectoryOutage(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	d := authntest.NewDirectory(t)
 	const post = "/api/v2/authenticators"
 	behind := m.ID(post, ldapBody("copy", d, `,"groupObjectClass":"person"`)) // which finds no groups
@@ -276,7 +256,7 @@ func TestGroupsSurviveDirectoryOutage(t *testing.T) {
 // TestSigningInByTACACSAndKerberos checks that users of a TACACS+ server sign in with the groups of the server, and that a Kerberos user
 // signs in if the user exists here.
 func TestSigningInByTACACSAndKerberos(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	const post = "/api/v2/authenticators"
 	server := authntest.TACACS{Secret: "shared here", Name: "carol", Password: "carols password", Groups: []string{"group=netops"}}
 	at := server.Start(t)

@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"encoding/binary"
@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/testkit/apitest"
-
 	"go4.org/netipx"
+
+	"portolan/internal/testkit/apitest"
 )
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -48,7 +48,7 @@ func levelOf(used, size float64) int {
 // TestSpaceMap compares each cell of a map with an address by address count.
 func TestSpaceMap(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	for i := range 40 {
 		m.ID("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","address":"10.0.0.%d","state":"STATIC"}`, 10+i*3))

@@ -1,19 +1,19 @@
-package server
+package model_test
 
 import (
 	"fmt"
 	"net/http"
 	"testing"
 
-	"portolan/internal/testkit/apitest"
-
 	"pgregory.net/rapid"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // TestRandomChangesKeepInvariants checks random changes in random order: none causes a 500, a refused change changes nothing, and the
 // data keeps its invariants. Free space is the unused space, names follow zones, and references have targets.
 func TestRandomChangesKeepInvariants(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++

@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"go/ast"
@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/testkit/apitest"
-
 	"golang.org/x/tools/go/packages"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // TestRefusalsNameResourcesByNumber checks that an error whose text contains data of a resource has the id of the resource among its

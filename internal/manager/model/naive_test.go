@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/testkit/apitest"
-
 	"pgregory.net/rapid"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // A naive model of the address tree: what the rules say, by looking at everything. The manager has to
@@ -107,7 +107,7 @@ func (n *naive) find(p *plot) string {
 }
 
 // try sends a change and fails where it is not answered as the model says.
-func (n *naive) try(ok bool, method, path, body string, headers ...string) reply {
+func (n *naive) try(ok bool, method, path, body string, headers ...string) apitest.Reply {
 	n.m.T.Helper()
 	r := n.m.Do(method, "/api/v2"+path, body, headers...)
 	if got := r.StatusCode < 300; got != ok || r.StatusCode >= 500 {
@@ -330,7 +330,7 @@ func (n *naive) remove() {
 
 // TestAddressTreeAgainstNaiveModel compares the address tree and its answers with a naive model, after random changes.
 func TestAddressTreeAgainstNaiveModel(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	round, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
@@ -559,14 +559,14 @@ func (n *names) compare() {
 
 // TestZoneTreeAgainstNaiveModel compares the zones and records of a view with a naive model, after random changes.
 func TestZoneTreeAgainstNaiveModel(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	round, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		n := &names{naive: &naive{m: m, rt: rt, configuration: m.ID("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)),
 			root: &plot{}}, top: &domain{}}
 		n.view = m.ID("/api/v2/configurations/"+n.configuration+"/views", `{"name":"v"}`)
-		hosts := m.Want(200, "GET", "/api/v2/views/"+n.view+"/zones?"+filter("type:'ExternalHostsZone'"), "").Text("data.0.id")
+		hosts := m.Want(200, "GET", "/api/v2/views/"+n.view+"/zones?"+apitest.Filter("type:'ExternalHostsZone'"), "").Text("data.0.id")
 		n.host = m.ID("/api/v2/zones/"+hosts+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
 		for range rapid.IntRange(10, 50).Draw(rt, "steps") {
 			steps++

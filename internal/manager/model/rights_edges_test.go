@@ -1,23 +1,19 @@
-package server
+package model_test
 
 import (
-	"context"
-	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
-	"portolan/internal/manager/identity"
 	"portolan/internal/testkit/apitest"
 )
 
 // TestGrantsAreLimitedToOwnRights checks that a user cannot grant more than the own rights: neither rights that an override removes, nor
 // rights that another right removes further below.
 func TestGrantsAreLimitedToOwnRights(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
 	ada, as := m.User("ada", "ADD_ACCESS_RIGHTS")
@@ -49,7 +45,7 @@ func TestGrantsAreLimitedToOwnRights(t *testing.T) {
 
 // TestAdministratorChangesAreGuarded checks that a right at a parent does not permit changes that are reserved to administrators.
 func TestAdministratorChangesAreGuarded(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
 	secret := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)
@@ -80,7 +76,7 @@ func TestAdministratorChangesAreGuarded(t *testing.T) {
 	}
 	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
 	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET",
-		"/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+		"/api/v2/networks/"+network+"/addresses?"+apitest.Filter("state:'UNASSIGNED'"), "", as)
 
 	// A user-defined link requires the right to change both ends, and is deleted with either.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
@@ -107,7 +103,7 @@ func TestAdministratorChangesAreGuarded(t *testing.T) {
 // TestRightsAtBothEnds checks that a move requires the right to delete at its source and the right to create at its target. An undo
 // requires the rights of its changes.
 func TestRightsAtBothEnds(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	other := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	user, as := m.User("ada", "NO_ACCESS")
@@ -132,7 +128,7 @@ func TestRightsAtBothEnds(t *testing.T) {
 
 // TestEventsOmitHiddenFields checks that a user with a right at events does not see more of their resources than otherwise.
 func TestEventsOmitHiddenFields(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
 	m.ID("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
@@ -150,7 +146,7 @@ func TestEventsOmitHiddenFields(t *testing.T) {
 // TestSchedulesOfDeletedUsers checks that the schedule of a deleted user who was not an administrator is deleted. Transactions of deleted
 // users change nothing.
 func TestSchedulesOfDeletedUsers(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	user, as := m.User("ada", "NO_ACCESS")
@@ -175,7 +171,7 @@ func TestSchedulesOfDeletedUsers(t *testing.T) {
 	if holder := read(); holder == 0 {
 		t.Error("the schedule has no user")
 	}
-	gone := m.Want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").Text("data.0.id")
+	gone := m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'ada'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/users/"+gone, "")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/schedules/"+schedule, "")
 	var author store.Author
@@ -194,58 +190,10 @@ func TestSchedulesOfDeletedUsers(t *testing.T) {
 	m.Want(200, "GET", "/api/v2/networks/"+network, "")
 }
 
-// TestUpgradeToRights checks that a database from before access rights is upgraded at its first start: its users see what they saw before.
-func TestUpgradeToRights(t *testing.T) {
-	dir := t.TempDir()
-	database := databaseFor(t, dir)
-	start := func() *Manager {
-		m, err := Start(context.Background(), Options{Data: dir, Database: database, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
-			AdminPassword: adminPassword, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	m := start()
-	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
-		c := resource.Change{Tx: tx, API: m.Address, SetFields: map[string]bool{}, Extra: map[string]string{}}
-		x := &identity.User{Email: "a@example.net", SecurityPrivilege: "NO_ACCESS", AccessType: "API"}
-		x.Type, x.Name = "User", "ada"
-		typ, _ := m.Address.Type("User")
-		if _, err := c.Create(typ, x); err != nil {
-			return err
-		}
-		return tx.Write("DELETE FROM marker WHERE name = 'access rights of users'")
-	}); err != nil {
-		t.Fatal(err)
-	}
-	rights := func(m *Manager) (n int64) {
-		if err := m.Store.View(t.Context(), func(tx *store.Tx) (err error) {
-			n, err = tx.Count(store.Query{From: store.Resources, Where: store.InCollection("accessRights")})
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for want := range int64(3) {
-		if got := rights(m); got != min(want, 1) {
-			t.Errorf("at start %d there are %d rights", want+1, got)
-		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		m = start()
-	}
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestMoveRequiresRightAtTarget checks that a right at a resource does not permit a move to a place in which the user may not create
 // resources.
 func TestMoveRequiresRightAtTarget(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	hidden := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
 	user, as := m.User("ada", "NO_ACCESS")
@@ -262,7 +210,7 @@ func TestMoveRequiresRightAtTarget(t *testing.T) {
 
 // TestAnswersOmitHiddenResources checks that neither errors nor counts nor filters reveal hidden resources.
 func TestAnswersOmitHiddenResources(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)
@@ -291,13 +239,13 @@ func TestAnswersOmitHiddenResources(t *testing.T) {
 			`{"location":{"id":`+id+`}}`, as)
 	}
 	// A field that is shown as null is also filtered as null.
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("configuration:ne(null)"), "", as); r.Count() != 0 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("configuration:ne(null)"), "", as); r.Count() != 0 {
 		t.Errorf("a hidden configuration is found: %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("configuration:eq(null)"), "", as); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("configuration:eq(null)"), "", as); r.Count() != 1 {
 		t.Errorf("a hidden configuration is not null: %s", r.Body)
 	}
-	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" + filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
+	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" + apitest.Filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
 	if r := m.Want(200, "GET", vacant, "", as); r.Count() != 0 {
 		t.Errorf("the name of a hidden configuration is found: %s", r.Body)
 	}
@@ -339,7 +287,7 @@ func TestAnswersOmitHiddenResources(t *testing.T) {
 
 // TestResizeRequiresRightAtSpace checks that a right at a network or range does not permit it to grow over space without a right.
 func TestResizeRequiresRightAtSpace(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
 	ranged := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.8.10-10.0.8.20"}`)
@@ -369,7 +317,7 @@ func TestResizeRequiresRightAtSpace(t *testing.T) {
 
 // TestDryRunsOmitHiddenResources checks that a dry run counts only the resources that its user may see.
 func TestDryRunsOmitHiddenResources(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, _ := m.Basics()
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
 	var list []string
@@ -399,7 +347,7 @@ func TestDryRunsOmitHiddenResources(t *testing.T) {
 // TestUndoRestoresRights checks that a deletion deletes the rights at its resources, and that its undo restores them. Links do not use the
 // rights of other users.
 func TestUndoRestoresRights(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, block, network := m.Basics()
 	user, as := m.User("ada", "NO_ACCESS")
 	m.Right(user, network, "FULL", "")
@@ -437,7 +385,7 @@ func TestUndoRestoresRights(t *testing.T) {
 // TestUnseenReferencesStay checks that a reference to a resource that the user does not see is kept on changes, and is not shown: a user
 // cannot remove a hidden reference.
 func TestUnseenReferencesStay(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, _, network := m.Basics()
 	path := "/api/v2/networks/" + network + "/addresses"
 	made := func(address string) string {

@@ -1,13 +1,15 @@
-package server
+package model_test
 
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // TestVLANs checks the numbers of VLANs in their group, the networks of a VLAN, rights, undo and documents.
 func TestVLANs(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	group := m.ID("/api/v2/configurations/"+configuration+"/vlanGroups", `{"type":"VLANGroup","name":"quay","firstNumber":10,"lastNumber":14}`)
 	in := "/api/v2/vlanGroups/" + group + "/vlans"
@@ -38,8 +40,8 @@ func TestVLANs(t *testing.T) {
 
 	// A network refers to its VLAN, and is found by it.
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"vlan":{"id":`+voice+`}}`)
-	for _, path := range []string{"/api/v2/vlans/" + voice + "/networks?limit=5", "/api/v2/networks?" + filter("vlan.number:12"),
-		"/api/v2/networks?" + filter("vlan.name:'voice'")} {
+	for _, path := range []string{"/api/v2/vlans/" + voice + "/networks?limit=5", "/api/v2/networks?" + apitest.Filter("vlan.number:12"),
+		"/api/v2/networks?" + apitest.Filter("vlan.name:'voice'")} {
 		if r := m.Want(200, "GET", path, ""); r.Count() != 1 || r.Text("data.0.vlan.number") != "12" {
 			t.Errorf("%s: %s", path, r.Body)
 		}
@@ -90,13 +92,3 @@ func TestVLANs(t *testing.T) {
 	m.Refused(403, "AccessDenied", "", "DELETE", "/api/v2/vlanGroups/"+group, "", as)
 	m.Verify()
 }
-
-// alsoVLANs makes a VLAN of a network for the golden bytes.
-func alsoVLANs(m *manager) {
-	network := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.0/24'"), "")
-	group := m.ID("/api/v2/configurations/"+network.Text("data.0.configuration.id")+"/vlanGroups", `{"type":"VLANGroup","name":"quay"}`)
-	vlan := m.ID("/api/v2/vlanGroups/"+group+"/vlans", `{"type":"VLAN","name":"office","number":20}`)
-	m.Want(200, "PATCH", "/api/v2/networks/"+network.Text("data.0.id"), `{"vlan":{"id":`+vlan+`}}`)
-}
-
-func init() { alsoMade = append(alsoMade, alsoVLANs) }

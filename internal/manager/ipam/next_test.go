@@ -1,4 +1,4 @@
-package server
+package ipam_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // TestNextLinksEverywhere checks that every list with more than one page continues after the first one, whatever the source of its rows.
 func TestNextLinksEverywhere(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, block, network := m.Basics()
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)

@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func (m *manager) access(user string, headers ...string) (x authz.UserAccess, co
 
 // TestUserAccess checks that the report of a user's access agrees with the answers to the requests of that user.
 func TestUserAccess(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	admin := m.Want(200, "GET", "/api/v2/users?filter=name:%27admin%27&fields=id", "").Text("data.0.id")
 	user, as := m.User("team", "NO_ACCESS")

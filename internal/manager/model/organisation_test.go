@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 // TestOrganisation is a day of an organisation: three teams, each with its part of the addresses and names, an auditor, automation, and an
 // approver.
 func TestOrganisation(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"corporate"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
 	top := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"corp.example"}`)

@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func (m *manager) everything(configuration string) string {
 // TestUndo checks that undoing any transaction restores the data before it, and that undoing the undo restores the data after it.
 func TestUndo(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+host+`}}`)
@@ -76,7 +76,7 @@ func TestUndo(t *testing.T) {
 
 // TestUndoRefusals checks that an undo that conflicts with later changes is refused with the reason, and changes nothing.
 func TestUndoRefusals(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, block, network := m.Basics()
 	patch := "Content-Type: application/merge-patch+json"
 	refused := func(transaction, naming string, headers ...string) {
@@ -148,7 +148,7 @@ func TestUndoRefusals(t *testing.T) {
 
 // TestDryRun checks that a dry run returns the effects of a change, and leaves nothing.
 func TestDryRun(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
 	before, last := m.everything(configuration), m.LastTransaction()
 	dry := "x-portolan-dry-run: true"
@@ -189,7 +189,7 @@ func TestDryRun(t *testing.T) {
 
 // TestDryRunReportsIrreversibleChanges checks that a dry run reports that a change cannot be undone, also within a batch.
 func TestDryRunReportsIrreversibleChanges(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	user := m.ID("/api/v2/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
 	const dry = "x-portolan-dry-run: true"
@@ -215,7 +215,7 @@ func TestDryRunReportsIrreversibleChanges(t *testing.T) {
 
 // TestDryRunOfALargeDeletion checks that a dry run of a large deletion returns the stored counters, and delays no other request.
 func TestDryRunOfALargeDeletion(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	var list []string
 	for i := range 1100 {
@@ -255,7 +255,7 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 // others for long, and leaves nothing.
 func TestDryRunOfMuch(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, _ := m.Basics()
 	wide := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
 	var addresses, records []string
@@ -310,7 +310,7 @@ func TestDryRunOfMuch(t *testing.T) {
 // TestUndoOfARangeThatDoesNotFit checks that a deleted range is not restored if it no longer fits: its network has moved, or a sibling
 // occupies its place.
 func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	list := "/api/v2/networks/" + network + "/"
 	for _, c := range []struct{ collection, body string }{{"ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.150"}`},
@@ -331,7 +331,7 @@ func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
 // TestUndoBackwards checks that the changes of a resource are undone one after another, the last one first. A change in between that
 // remains is a conflict.
 func TestUndoBackwards(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	path := "/api/v2/networks/" + network
 	name := func() string { return m.Want(200, "GET", path, "").Text("name") }
@@ -356,7 +356,7 @@ func TestUndoBackwards(t *testing.T) {
 
 // TestChangesNameTheirTransaction checks that the answer to each change names its transaction, so that its user can undo exactly this one.
 func TestChangesNameTheirTransaction(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	const header = "X-Portolan-Transaction"
 	made := m.Want(201, "POST", "/api/v2/configurations", `{"name":"told"}`)
 	at := "/api/v2/configurations/" + made.Text("id")
@@ -368,7 +368,7 @@ func TestChangesNameTheirTransaction(t *testing.T) {
 	}
 	gone := m.Want(204, "DELETE", at, "")
 	last := ""
-	for _, r := range []reply{made, changed, listed, gone} {
+	for _, r := range []apitest.Reply{made, changed, listed, gone} {
 		number := r.Header.Get(header)
 		if number == "" || number == last {
 			t.Errorf("%s tells %q behind %q", r.Body, number, last)
@@ -385,7 +385,7 @@ func TestChangesNameTheirTransaction(t *testing.T) {
 
 // TestUndoOfAMoveIsRefused refuses to restore the former name of a zone while it contains zones that were created since, also by force.
 func TestUndoOfAMoveIsRefused(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"d"}`)
@@ -407,13 +407,13 @@ func TestUndoOfAMoveIsRefused(t *testing.T) {
 // TestUndoInARenamedZoneIsRefused refuses to restore a record or a zone below a zone that was renamed since, also by force. The restored
 // absolute name would end in the former name of that zone.
 func TestUndoInARenamedZoneIsRefused(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"d"}`)
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
 	below := m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"below"}`)
-	undo := func(of reply) string {
+	undo := func(of apitest.Reply) string {
 		return `{"transactionType":"UNDO","transactionId":` + of.Header.Get("x-portolan-transaction") + `}`
 	}
 	changed := undo(m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"y"}`, apitest.MergePatch))

@@ -1,4 +1,4 @@
-package server
+package catalog_test
 
 import (
 	"crypto/md5" //nolint:gosec // the published sum
@@ -9,19 +9,9 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		group := m.Want(200, "GET", "/api/v2/tftpGroups", "").Text("data.0.id")
-		at := "/api/v2/tftpGroups/" + group + "/files"
-		m.ID(at, `{"type":"TFTPFolder","name":"images"}`)
-		body, kind := apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "boot")
-		m.ID(at, body, kind)
-	})
-}
-
 // TestFiles checks that files are sent in parts, are fetched unchanged, and have checksums.
 func TestFiles(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	group := m.ID("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
 	at := "/api/v2/tftpGroups/" + group + "/files"

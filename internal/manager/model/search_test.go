@@ -1,4 +1,4 @@
-package server
+package model_test
 
 import (
 	"encoding/base64"
@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // TestSearch checks that a search finds resources of every type by a text, the best match first, with their place.
 func TestSearch(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC","name":"scope-Lab",
 		"macAddress":{"address":"00:00:5E:00:53:77"}}`)
@@ -86,7 +88,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("one of many: %s", one.Body)
 	}
 	for _, part := range []string{"contains('5e:00')", "startsWith('00:00:5e')", "endsWith('53-77')"} {
-		if r := m.Want(200, "GET", "/api/v2/macAddresses?fields=id&"+filter("address:"+part), ""); r.Text("data.0.id") != mac {
+		if r := m.Want(200, "GET", "/api/v2/macAddresses?fields=id&"+apitest.Filter("address:"+part), ""); r.Text("data.0.id") != mac {
 			t.Errorf("address:%s: %s", part, r.Body)
 		}
 	}
@@ -118,19 +120,19 @@ func TestSearch(t *testing.T) {
 
 // TestSearchWithinRights checks that hidden resources do not displace visible ones from a result.
 func TestSearchWithinRights(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	m.Basics()
 	user := func(name string) {
-		m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+
+		m.ID("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+apitest.AdminPassword+
 			`","email":"e@x","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	}
 	for i := range 12 {
 		user("corpx" + strconv.Itoa(i))
 	}
 	user("low")
-	m.Right(m.Want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").Text("data.0.id"), "", "VIEW", "")
+	m.Right(m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'low'"), "").Text("data.0.id"), "", "VIEW", "")
 	m.ID("/api/v2/configurations", `{"name":"z-corpx"}`)
-	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+adminPassword))
+	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+apitest.AdminPassword))
 	r := m.Want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)
 	if r.Text("data.0.resource.name") != "z-corpx" || r.Text("more") != "false" || r.Text("complete") != "true" {
 		t.Errorf("who sees no users finds %s", r.Body)
@@ -140,7 +142,7 @@ func TestSearchWithinRights(t *testing.T) {
 // TestNamesByTheirBeginning checks that names are found by their beginning as written, also if a label continues with non-ASCII letters,
 // which have another form in its key.
 func TestNamesByTheirBeginning(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, _, _, _ := m.Basics()
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"büro.example"}`)
 	plain := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"buro.example"}`)
@@ -164,7 +166,7 @@ func TestNamesByTheirBeginning(t *testing.T) {
 				want++
 			}
 		}
-		r := m.Want(200, "GET", "/api/v2/resourceRecords?limit=100&"+filter("absoluteName:startsWith('"+text+"')"), "")
+		r := m.Want(200, "GET", "/api/v2/resourceRecords?limit=100&"+apitest.Filter("absoluteName:startsWith('"+text+"')"), "")
 		if r.Count() != want {
 			t.Errorf("with %q begin %d of %q, and found are %s", text, want, names, r.Body)
 		}
