@@ -29,7 +29,7 @@ func Dhcpd(raw []byte, include func(path string) ([]byte, error)) (*Document, er
 	}
 	d.spaces, d.sent = map[string]map[string]subOption{}, map[string]string{}
 	d.reserved = map[netip.Addr]bool{}
-	d.look(all)
+	d.scanStatements(all)
 	d.define(all)
 	d.knowsHosts = mentionsKnown(all)
 	top := &dhcpdScope{own: &settings{}, subs: map[string]map[int][]byte{}}

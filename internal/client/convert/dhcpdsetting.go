@@ -103,7 +103,7 @@ func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 	case "vendor-option-space":
 		at.space = s.word(1)
 		return true
-	case "site-option-space": // read by look: its options are defined as options of DHCP
+	case "site-option-space": // read by scanStatements: its options are defined as options of DHCP
 		return true
 	case "ddns-update-style":
 		if slices.Contains([]string{"none", "interim", "standard"}, s.word(1)) {
@@ -275,12 +275,12 @@ type subOption struct {
 	format string
 }
 
-// look reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses of hosts.
-func (d *dhcpd) look(all []statement) {
+// scanStatements reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses of hosts.
+func (d *dhcpd) scanStatements(all []statement) {
 	for _, s := range all {
 		switch {
 		case s.hasBlock:
-			d.look(s.block)
+			d.scanStatements(s.block)
 		case s.startsWith("vendor-option-space"), s.startsWith("site-option-space"):
 			d.sent[strings.ToLower(s.word(1))] = strings.ToLower(s.word(0))
 		case s.startsWith("fixed-address"):
