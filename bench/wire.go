@@ -26,6 +26,12 @@ const (
 	wireRecords = 1_000_000
 	wirePoints  = 3
 	wireRate    = 100
+	highRate    = 1000
+	// lonelyChanges is the number of changes that are made one after another.
+	lonelyChanges = 200
+	// crowdRecords and crowdPoints are those of the measurement with many service points.
+	crowdRecords = 1000
+	crowdPoints  = 50
 )
 
 // wired is a manager with service points that serve its zone.
@@ -34,64 +40,139 @@ type wired struct {
 	api    *client.Client
 	zone   string
 	points []string // the addresses of the name servers
-	last   int      // the number of the last change
+	agents []*child
+	last   int // the number of the last change
 }
 
-// wire measures (B): the time from the acknowledgement of a change to the answer of three service points, at 100 changes per second.
+// wire measures (B): the time from the acknowledgement of a change to the answer of one service point and of three, and the CPU time of the
+// agent.
 func (b *bench) wire() error {
-	dir, zone, err := b.zoneOf(wireRecords)
-	if err != nil {
-		return err
-	}
-	m, err := spawn("manager", dir, "")
+	w, m, err := b.newWired(wireRecords)
 	if err != nil {
 		return err
 	}
 	defer m.stop()
-	w := &wired{b: b, api: &client.Client{Base: "http://" + m.addr, Token: m.token}, zone: zone}
-	var agents []*child
-	defer func() {
-		for _, a := range agents {
-			a.stop()
-		}
-	}()
-	for n := range wirePoints {
-		a, err := w.point(n)
-		if err != nil {
-			return err
-		}
-		agents = append(agents, a)
+	defer w.stop()
+	if err := w.serve(1); err != nil {
+		return err
 	}
 	took, err := w.deploy()
 	if err != nil {
 		return err
 	}
-	b.addResult(fmt.Sprintf("(B) the first deployment of a zone of a million records to %d service points", wirePoints),
-		took.Round(time.Millisecond).String())
-	for _, part := range []struct {
-		rate        int
-		median, p99 time.Duration
-	}{{0, 5 * time.Millisecond, 15 * time.Millisecond}, {wireRate, 50 * time.Millisecond, 150 * time.Millisecond}} {
-		all, err := w.changes(part.rate)
+	b.addResult("(B) the first deployment of a zone of a million records to a service point", took.Round(time.Millisecond).String())
+	before, err := cpuOf(w.agents[0].cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	if err := w.measure(0, 5*time.Millisecond, 15*time.Millisecond); err != nil {
+		return err
+	}
+	after, err := cpuOf(w.agents[0].cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	each := (after - before) / lonelyChanges
+	b.add("(B) CPU time of the agent for a change, without its name server", each.Round(10*time.Microsecond).String(), time.Millisecond.String(),
+		float64(each)/float64(time.Millisecond), "at most 1", each <= time.Millisecond)
+	if err := w.measure(highRate, 0, 50*time.Millisecond); err != nil {
+		return err
+	}
+	if err := w.serve(wirePoints - 1); err != nil {
+		return err
+	}
+	if _, err := w.deploy(); err != nil {
+		return err
+	}
+	if err := w.measure(0, 0, 0); err != nil {
+		return err
+	}
+	if err := w.measure(wireRate, 50*time.Millisecond, 150*time.Millisecond); err != nil {
+		return err
+	}
+	return w.structure(m)
+}
+
+// crowd measures (H): the time from the acknowledgement of a change to the answer of the last of 50 service points on this machine.
+func (b *bench) crowd() error {
+	w, m, err := b.newWired(crowdRecords)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	defer w.stop()
+	if err := w.serve(crowdPoints); err != nil {
+		return err
+	}
+	if _, err := w.deploy(); err != nil {
+		return err
+	}
+	return w.measure(0, 0, 150*time.Millisecond)
+}
+
+// newWired starts a manager with a zone.
+func (b *bench) newWired(records int) (*wired, *child, error) {
+	dir, zone, err := b.zoneOf(records)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := spawn("manager", dir, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return &wired{b: b, api: &client.Client{Base: "http://" + m.addr, Token: m.token}, zone: zone}, m, nil
+}
+
+// serve starts more service points.
+func (w *wired) serve(more int) error {
+	for range more {
+		a, err := w.point(len(w.agents))
+		if a != nil {
+			w.agents = append(w.agents, a)
+		}
 		if err != nil {
 			return err
 		}
-		slices.Sort(all)
-		pace := "one after another"
-		if part.rate > 0 {
-			pace = fmt.Sprintf("%d changes a second", part.rate)
-		}
-		for _, row := range []struct {
-			name  string
-			of    float64
-			limit time.Duration
-		}{{"median", 0.5, part.median}, {"p99", 0.99, part.p99}} {
-			at := all[int(row.of*float64(len(all)-1))]
-			b.add(fmt.Sprintf("(B) from acknowledgement to answer at %d service points, %s, %s of %d", wirePoints, pace, row.name, len(all)),
-				at.Round(100*time.Microsecond).String(), row.limit.String(), float64(at)/float64(row.limit), "at most 1", at <= row.limit)
-		}
 	}
-	return w.structure(m)
+	return nil
+}
+
+// stop ends the service points.
+func (w *wired) stop() {
+	for _, a := range w.agents {
+		a.stop()
+	}
+}
+
+// measure adds the median and the 99 % of the durations of changes at a rate, as changes does. A limit of 0 is no goal.
+func (w *wired) measure(rate int, median, p99 time.Duration) error {
+	all, err := w.changes(rate)
+	if err != nil {
+		return err
+	}
+	slices.Sort(all)
+	pace := "one after another"
+	if rate > 0 {
+		pace = fmt.Sprintf("%d changes a second", rate)
+	}
+	where := fmt.Sprintf("%d service points", len(w.points))
+	if len(w.points) == 1 {
+		where = "a service point"
+	}
+	for _, row := range []struct {
+		name  string
+		of    float64
+		limit time.Duration
+	}{{"median", 0.5, median}, {"p99", 0.99, p99}} {
+		at := all[int(row.of*float64(len(all)-1))]
+		what := fmt.Sprintf("(B) from acknowledgement to answer at %s, %s, %s of %d", where, pace, row.name, len(all))
+		if row.limit == 0 {
+			w.b.addResult(what, at.Round(100*time.Microsecond).String())
+			continue
+		}
+		w.b.add(what, at.Round(100*time.Microsecond).String(), row.limit.String(), float64(at)/float64(row.limit), "at most 1", at <= row.limit)
+	}
+	return nil
 }
 
 // point starts a service point with a name server.
@@ -147,7 +228,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 	if err := w.api.Change(ctx, "zones/"+w.zone, map[string]any{"deploymentEnabled": true}, nil); err != nil {
 		return 0, err
 	}
-	servers, err := w.api.IDs(ctx, "servers", "", wirePoints)
+	servers, err := w.api.IDs(ctx, "servers", "", crowdPoints)
 	if err != nil {
 		return 0, err
 	}
@@ -172,7 +253,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 	if err := w.api.Change(ctx, fmt.Sprintf("views/%d", views[0]), map[string]any{"liveDeployment": true}, nil); err != nil {
 		return 0, err
 	}
-	_, err = w.change(0) // waits for the deployment that the change of the view caused
+	_, err = w.change(w.next()) // waits for the deployment that the change of the view caused
 	return took, err
 }
 
@@ -204,7 +285,7 @@ func (w *wired) change(n int) (time.Duration, error) {
 // changes makes changes at a rate per second, or one after another for the rate 0, and returns the duration of each.
 func (w *wired) changes(rate int) (all []time.Duration, err error) {
 	if rate == 0 {
-		for range 200 {
+		for range lonelyChanges {
 			took, err := w.change(w.next())
 			if err != nil {
 				return nil, err
