@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -340,6 +341,16 @@ func agentRole(ctx context.Context, state, where string) error {
 		return err
 	}
 	fmt.Println(l.Addr())
+	if name := os.Getenv("BENCH_PROFILE_AGENT"); name != "" {
+		f, err := os.Create(name) //nolint:gosec // the path is the user's
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	return a.Run(ctx)
 }
 

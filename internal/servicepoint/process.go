@@ -69,6 +69,9 @@ const (
 	deployLimit    = 30 * time.Second // from the start until it must be healthy for the first time
 	stopLimit      = 5 * time.Second
 	maxSilent      = 3 // consecutive status requests without an answer
+	// maxIdle and idleLimit are the number of connections to an application that are kept for the next request, and their time.
+	maxIdle   = 4
+	idleLimit = time.Minute
 )
 
 // Files in an application's folder.
@@ -85,7 +88,7 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 	p := &process{id: a.ID, folder: filepath.Join(s.dir, applicationFolder, a.ID), s: s, log: s.log.With("application", a.ID, "name", a.Name),
 		changed: make(chan struct{}, 1), desired: a, generation: generation, status: checkin.Deploying,
 		version: s.versions[a.Name], lastDiagnostics: json.RawMessage("{}")}
-	transport := &http.Transport{DisableKeepAlives: true,
+	transport := &http.Transport{DisableKeepAlives: s.closesConnections, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleLimit,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
 	p.statusHTTP, p.configureHTTP = &http.Client{Timeout: statusLimit, Transport: transport},
 		&http.Client{Timeout: configureLimit, Transport: transport}
@@ -224,6 +227,7 @@ var errRestart = errors.New("the process must be restarted")
 
 // serve starts the process, or takes over the running one, and watches it until it fails or ctx ends.
 func (p *process) serve(ctx context.Context) error {
+	p.statusHTTP.CloseIdleConnections() // those of the process before; all clients have one transport
 	a, _ := p.desiredState()
 	version, ok := p.s.versions[a.Name]
 	if !ok {

@@ -117,7 +117,7 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 		t.Fatal(err)
 	}
 	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), changed: func() {}, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, removing: map[string]*process{},
+		closesConnections: true, processes: map[string]*process{}, removing: map[string]*process{},
 		program:  []string{filepath.Join(state, programFile), applicationArgument},
 		versions: map[string]string{"ferry": "1", "dying": "1"}}
 	s.streams = newStreams(state, s.log, func(context.Context, stream.Batch) (stream.Answer, error) {

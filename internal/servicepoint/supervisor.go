@@ -34,6 +34,8 @@ type supervisor struct {
 	log    *slog.Logger
 	// changed is called when reported data may have changed.
 	changed func()
+	// closesConnections closes each connection to an application after its request: virtual time does not pass while one is open.
+	closesConnections bool
 	// driving is Options.Driving, and namespaces Options.Namespaces.
 	driving    map[string][]string
 	namespaces map[string]string
