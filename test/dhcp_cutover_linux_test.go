@@ -40,9 +40,10 @@ func TestCutOver(t *testing.T) {
 			"the setting lease-database of Dhcp4: a setting of the process of the old server, in line 4", 6},
 	}
 	if more := os.Getenv("PORTOLAN_TEST_SOURCES"); more != "" {
-		files, err := filepath.Glob(filepath.Join(more, "*.*"))
-		if err != nil {
-			t.Fatal(err)
+		files, err := filepath.Glob(filepath.Join(more, "*.conf"))
+		also, wrong := filepath.Glob(filepath.Join(more, "*.json"))
+		if files = append(files, also...); err != nil || wrong != nil || len(files) == 0 {
+			t.Fatalf("%s has the files %v: %v, %v", more, files, err, wrong)
 		}
 		for _, file := range files {
 			one := cutOverCase{kind: "dhcpd", file: file, leases: "dhcpd.leases"}

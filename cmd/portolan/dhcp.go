@@ -195,7 +195,10 @@ func (c *dhcpExplainCommand) Run(s *session) error {
 		return err
 	}
 	query := url.Values{}
-	if a, err := netip.ParseAddr(c.Network); err == nil && c.Relay == "" {
+	if a, err := netip.ParseAddr(c.Network); err == nil {
+		if c.Relay != "" {
+			return fmt.Errorf("%s is an address: give a network with --relay", c.Network)
+		}
 		c.Relay = a.String()
 	} else {
 		id, err := networkID(s, cl, c.Network)

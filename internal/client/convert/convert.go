@@ -33,6 +33,8 @@ type Document struct {
 	shared map[string]string
 	// links are the links of IPv6 networks.
 	links map[netip.Prefix]string
+	// custom are the codes of custom options.
+	custom []int
 	// reserved are the addresses with a reservation for a client.
 	reserved map[netip.Addr]bool
 }

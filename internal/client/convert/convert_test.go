@@ -108,6 +108,17 @@ func TestExistingGatewayIsNotImported(t *testing.T) {
 	}
 }
 
+// TestReservedRouterReplacesGateway checks that a router with a reservation is imported into a network that has it as its gateway.
+func TestReservedRouterReplacesGateway(t *testing.T) {
+	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[
+		{"hw-address":"00:00:5e:00:53:03","ip-address":"10.1.0.1","hostname":"router"}]}]}}`), nil)
+	lines, notes := words(t, d, err, "10.1.0.0/24 10.1.0.1")
+	if len(lines) != 3 || !strings.Contains(lines[0], `"gateway":null`) || !strings.Contains(lines[1], `"DHCP_RESERVED"`) ||
+		!slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, "the router 10.1.0.1 has a reservation") }) {
+		t.Errorf("there are %s, with %q", strings.Join(lines, "\n"), notes)
+	}
+}
+
 // TestInvalidRowsAreSkipped checks that each invalid row is skipped with a note and that the rest is imported.
 func TestInvalidRowsAreSkipped(t *testing.T) {
 	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[

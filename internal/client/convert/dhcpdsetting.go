@@ -100,10 +100,13 @@ func (d *dhcpd) setting(s statement, at *dhcpdScope) bool {
 			return true
 		}
 		return false
-	case "vendor-option-space":
+	case vendorSpace:
 		at.space = s.word(1)
 		return true
-	case "site-option-space": // read by scanStatements: its options are defined as options of DHCP
+	case siteSpace: // read by scanStatements: its options are defined as options of DHCP
+		if at.above != nil {
+			d.leave("the block of site-option-space %s: its options are sent to all clients that request them", s.word(1))
+		}
 		return true
 	case "ddns-update-style":
 		if slices.Contains([]string{"none", "interim", "standard"}, s.word(1)) {
@@ -275,89 +278,12 @@ type subOption struct {
 	format string
 }
 
-// scanStatements reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses of hosts.
-func (d *dhcpd) scanStatements(all []statement) {
-	for _, s := range all {
-		switch {
-		case s.hasBlock:
-			d.scanStatements(s.block)
-		case s.startsWith("vendor-option-space"), s.startsWith("site-option-space"):
-			d.sent[strings.ToLower(s.word(1))] = strings.ToLower(s.word(0))
-		case s.startsWith("fixed-address"):
-			for _, word := range s.words[1:] {
-				if a, err := netip.ParseAddr(strings.Trim(word, ",")); err == nil {
-					d.reserved[a] = true
-				}
-			}
-		}
-	}
-}
-
-// define reads the definitions of options and option spaces in all blocks.
-func (d *dhcpd) define(all []statement) {
-	for _, s := range all {
-		switch {
-		case s.hasBlock:
-			d.define(s.block)
-		case s.startsWith("option", "space"):
-			if d.spaces[strings.ToLower(s.word(2))] == nil {
-				d.spaces[strings.ToLower(s.word(2))] = map[string]subOption{}
-			}
-		case s.startsWith("option") && strings.EqualFold(s.word(2), "code"):
-			d.rowName = s.place()
-			d.definition(s)
-		}
-	}
-	d.rowName = ""
-}
-
-// definition reads the definition of an option: option NAME code NUMBER = TYPE.
-func (d *dhcpd) definition(s statement) {
-	rest := strings.Fields(strings.Replace(strings.Join(s.words[3:], " "), "=", " = ", 1))
-	name := strings.ToLower(s.word(1))
-	if len(rest) < 3 || rest[1] != "=" {
-		d.leave("the definition of the option %s: it is written as code NUMBER = TYPE", name)
-		return
-	}
-	code, err := strconv.Atoi(rest[0])
-	if err != nil {
-		d.leave("the definition of the option %s: %s is not a number", name, rest[0])
-		return
-	}
-	format, err := typeFormat(rest[2:])
-	space, short, dotted := strings.Cut(name, ".")
-	switch {
-	case dotted && d.sent[space] == "site-option-space":
-		plain := strings.ReplaceAll(name, ".", "-")
-		d.defineOption(plain, code, format, err)
-		if known, there := d.options4.byName[plain]; there {
-			d.options4.byName[name] = known
-		}
-	case dotted && space != "dhcp6" && space != "dhcp":
-		if err != nil {
-			d.leave("the definition of the option %s: %v", name, err)
-			return
-		}
-		if d.spaces[space] == nil {
-			d.spaces[space] = map[string]subOption{}
-		}
-		d.spaces[space][short] = subOption{code, format}
-	case rest[2] == "encapsulate":
-		d.leave("the definition of the option %s: only vendor-option-space sends the options of a space", name)
-	case space == "dhcp6":
-		if known, there := d.options6.byCode[code]; there {
-			d.options6.byName[short] = known
-			return
-		}
-		d.leave("the definition of the option %s: DHCPv6 does not support custom options", name)
-	default:
-		d.defineOption(name, code, format, err)
-	}
-}
-
 // defineIn defines an option of DHCPv4: as another name of an existing one with the code, or as a custom option.
 func (d *Document) defineIn(table *optionTable, name string, code int, format string) error {
 	if known, there := table.byCode[code]; there {
+		if slices.Contains(d.custom, code) && known.Format != format {
+			return fmt.Errorf("the option %s has the code %d and another type", known.Name, code)
+		}
 		table.byName[name] = known
 		return nil
 	}
@@ -369,6 +295,7 @@ func (d *Document) defineIn(table *optionTable, name string, code int, format st
 		return fmt.Errorf("the server sets the option %d itself", code)
 	}
 	one := dhcpoption.Definition{Name: name, Code: code, Format: format}
+	d.custom = append(d.custom, code)
 	table.byName[name], table.byCode[code] = one, one
 	d.add(Resource{"type": "DHCPv4CustomClientOptionDefinition", "name": name, "code": code, "displayName": name,
 		"description": "Imported option " + strconv.Itoa(code) + ".", "valueFormat": rawFormat(format), "tag": false})

@@ -16,7 +16,13 @@ import (
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
-		return err == nil && p.Contains(a) && !isEdge(p, a) && !d.reserved[a]
+		if err != nil || !p.Contains(a) || isEdge(p, a) {
+			return false
+		}
+		if d.reserved[a] {
+			d.leave("the gateway of %s: the router %s has a reservation, and is an option of the network", p, a)
+		}
+		return !d.reserved[a]
 	}
 	if len(own) == 0 {
 		if i := slices.IndexFunc(around, in); i >= 0 {
@@ -29,6 +35,12 @@ func (d *Document) router(p netip.Prefix, own, around []string) string {
 		return ""
 	}
 	return strings.TrimSpace(own[i])
+}
+
+// isReserved reports whether a text is an address with a reservation.
+func (d *Document) isReserved(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && d.reserved[a]
 }
 
 // keptDUID parses a DUID: hexadecimal digits (space.KeptDUID), optionally with the prefix 0x, or Kea's notation as a quoted text.

@@ -68,12 +68,13 @@ func (d *Document) Settle(known Existing, generic bool) {
 	for p, gateway := range known {
 		networks[p] = true
 		if r := own[p]; !r.has("gateway") { // the source gives no gateway
-			gateways[gateway] = gateway != ""
 			switch {
 			case r == nil || !p.Addr().Is4(): // IPv6 networks have no gateway
+				gateways[gateway] = gateway != ""
 			case slices.Contains(d.unsaid, "gateway"):
+				gateways[gateway] = gateway != ""
 				delete(r, "gateway")
-			default:
+			case !d.isReserved(gateway): // otherwise it is null, also without --empty: the reservation needs the address
 				r["gateway"] = cleared{}
 			}
 		}

@@ -72,21 +72,48 @@ type ExplainedStep struct {
 func placeOf(s dhcpdata.Source) ExplainedPlace { return ExplainedPlace{string(s.Level), s.ID, s.Name} }
 
 // Explain returns what a client would get: by the same function as the server, over the same content, with the leases that the server has
-// reported. It asks about a network that the caller sees.
+// reported. It asks about a network that the caller sees. A relay or an option can select another network, which the caller must see as well.
 func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) (e Explanation, err error) {
 	network, err := q.network(tx, a, caller)
 	if err != nil {
 		return e, err
 	}
+	e, in, err := explainIn(tx, a, network, q)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if in != 0 && in != network.ID {
+		q.Network = in
+		if network, err = q.network(tx, a, caller); err == nil {
+			e, _, err = explainIn(tx, a, network, q)
+		}
+	}
+	if err == nil && e.Address != nil { // a network on the same link can have the address
+		var holder *store.Resource
+		if holder, err = tx.Holding(network.Configuration, "networks", netip.MustParseAddr(*e.Address)); err == nil {
+			_, err = a.Visible(tx, holder.ID, caller)
+		}
+	}
+	if problem.IsNotFound(err) || store.IsNotFound(err) {
+		err = problem.Query("network", "the relay, an option, or the address of the client leads to a network that you cannot see")
+	}
+	if err != nil {
+		return Explanation{}, err
+	}
+	return e, nil
+}
+
+// explainIn is Explain for one network. in is the network of the client by the decision; 0 if there is none.
+func explainIn(tx *store.Tx, a *resource.API, network *store.Resource, q Question) (e Explanation, in int64, err error) {
 	v6 := network.Type == "IPv6Network"
 	if q.Relay.IsValid() && q.Relay.Is6() != v6 {
-		return e, problem.Query("relay", "must be an %s address, not %s", family(v6), q.Relay)
+		return e, 0, problem.Query("relay", "must be an %s address, not %s", family(v6), q.Relay)
 	}
 	if q.Prefix && !v6 {
-		return e, problem.Query("prefix", "must not be set for IPv4Network %d: only DHCPv6 delegates prefixes", network.ID)
+		return e, 0, problem.Query("prefix", "must not be set for IPv4Network %d: only DHCPv6 delegates prefixes", network.ID)
 	}
 	if q.Requested.IsValid() && q.Requested.Is6() != v6 {
-		return e, problem.Query("requested", "must be an %s address, not %s", family(v6), q.Requested)
+		return e, 0, problem.Query("requested", "must be an %s address, not %s", family(v6), q.Requested)
 	}
 	decide := q.decide
 	if v6 {
@@ -94,34 +121,34 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	}
 	answer, err := decide(network)
 	if err != nil {
-		return e, err
+		return e, 0, err
 	}
 	server, units, err := unitsFor(tx, a, network, q.Planned)
 	if err != nil {
-		return e, err
+		return e, 0, err
 	}
 	content, err := dhcpdata.Compile(units, nil)
 	if err != nil {
-		return e, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %v",
+		return e, 0, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %v",
 			problem.Describe(server.ID, server.Name), err)
 	}
 	leases := &reportedLeases{tx: tx, configuration: network.Configuration, v6: v6}
 	if leases.pair, err = readPair(tx, a, content, server.ID, network.ID); err != nil {
-		return e, err
+		return e, 0, err
 	}
 	e = Explanation{Server: ExplainedObject{server.ID, server.Name}, Network: ExplainedObject{network.ID, network.Name}, Planned: q.Planned,
 		Classes: []string{}, Options: []ExplainedOption{}, Steps: []ExplainedStep{}}
-	answer(&e, content, leases, tx.Now().Unix())
-	return e, leases.err
+	in = answer(&e, content, leases, tx.Now().Unix())
+	return e, in, leases.err
 }
 
-// answerer fills in an explanation with the decision on a message.
-type answerer func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64)
+// answerer fills in an explanation with the decision on a message, and returns the network of the client.
+type answerer func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) (network int64)
 
 // decide returns the answer to a DISCOVER.
 func (q Question) decide(network *store.Resource) (answerer, error) {
 	facts, err := q.facts(network)
-	return func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) {
+	return func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) int64 {
 		d := dhcpdata.Decide(c, facts, leases, now)
 		e.Classes = append(e.Classes, d.Classes...)
 		if d.Reply == dhcpdata.Offer {
@@ -141,6 +168,7 @@ func (q Question) decide(network *store.Resource) (answerer, error) {
 			id = facts.Hardware
 		}
 		leases.pair.addTo(e, id)
+		return d.Network
 	}, err
 }
 

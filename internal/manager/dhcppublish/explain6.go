@@ -23,7 +23,7 @@ const (
 // decide6 returns the answer to a SOLICIT.
 func (q Question) decide6(network *store.Resource) (answerer, error) {
 	facts, err := q.facts6(network)
-	return func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) {
+	return func(e *Explanation, c *dhcpdata.Content, leases *reportedLeases, now int64) int64 {
 		d := dhcpdata.Decide6(c, facts, leases, now)
 		if d.Reply != 0 {
 			reply := "ADVERTISE"
@@ -47,6 +47,7 @@ func (q Question) decide6(network *store.Resource) (answerer, error) {
 		}
 		e.addSteps(d.Steps)
 		leases.pair.addTo(e, d.DUID)
+		return d.Network
 	}, err
 }
 

@@ -89,7 +89,7 @@ func (q Question) networkOfRelay(tx *store.Tx, a *resource.API, caller resource.
 		found = network
 	}
 	if found == nil {
-		return nil, problem.Query("relay", "no network contains %s: servers ignore the messages of this relay", q.Relay)
+		return nil, problem.Query("relay", "no network that you can see contains %s", q.Relay)
 	}
 	return found, nil
 }

@@ -192,6 +192,19 @@ func (p *dhcpPlan) explainsByRelay() {
 	}
 	_, header := p.User("nobody", "NO_ACCESS")
 	p.Refused(400, "InvalidQueryParameterValue", "relay", "GET", at+"relay=10.0.0.77"+client, "", header)
+	hidden := p.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
+	p.ID("/api/v2/networks/"+hidden+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.9.100-10.0.9.110"}`)
+	p.confirms(p.revision)
+	p.deploys()
+	elsewhere := at + "network=" + p.network + "&relay=10.0.9.1" + client
+	if r := p.Want(200, "GET", elsewhere, ""); r.Text("network.id") != hidden || r.Text("address") != "10.0.9.100" {
+		p.T.Errorf("through a relay in another network: %s", r.Body)
+	}
+	user, header := p.User("sees-one", "NO_ACCESS")
+	p.Right(user, p.network, "VIEW", "")
+	p.Want(200, "GET", at+"network="+p.network+client, "", header)
+	p.Refused(400, "InvalidQueryParameterValue", "cannot see", "GET", elsewhere, "", header)
+	p.Refused(400, "InvalidQueryParameterValue", "cannot see", "GET", at+"network="+p.network+"&options=118:0x0A000900"+client, "", header)
 	other := p.ID("/api/v2/configurations", `{"name":"relayed"}`)
 	block := p.ID("/api/v2/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	p.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)

@@ -84,8 +84,9 @@ func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
 		if q.Relay, err = netip.ParseAddr(text); err != nil || q.Relay.Zone() != "" {
 			return problem.Query("relay", "must be an IP address, not %q", text)
 		}
+		q.Relay = q.Relay.Unmap()
 	}
-	if text := query.Get("network"); text != "" || !q.Relay.IsValid() {
+	if text := query.Get("network"); text != "" {
 		if q.Network, err = strconv.ParseInt(text, 10, 64); err != nil || q.Network <= 0 {
 			return problem.Query("network", "%q is not the id of a network", text)
 		}
