@@ -54,10 +54,12 @@ type compiler struct {
 	units    map[string][]dhcpdata.Item
 	findings []finding
 	// networks are the served networks with their options, for the validation. unserved are the networks without a role. clients are the
-	// classes, MAC pools and MAC addresses with options. pairs are the failover pairs by the id of the partner.
+	// classes, MAC pools and MAC addresses with lease times. pairs are the failover pairs by the id of the partner.
 	networks []*servedNetwork
 	unserved []*store.Resource
 	clients  []nearer
+	// sized are the classes, MAC pools and MAC addresses with options for clients.
+	sized []nearer
 	// pairs are the failover pairs by the id of the partner.
 	pairs map[int64]dhcpdata.Pair
 }

@@ -65,9 +65,7 @@ func (c *compiler) validate() error {
 			}
 		}
 		for _, x := range c.clients {
-			if sets(x.values, leaseTimes...) {
-				c.checkTimes(x.label+" in "+at, with(all, x.values))
-			}
+			c.checkTimes(x.label+" in "+at, with(all, x.values))
 		}
 		if size := c.sizeOf(all); size > largest.size {
 			largest.label, largest.values, largest.size = at, all, size
@@ -78,10 +76,8 @@ func (c *compiler) validate() error {
 			return err
 		}
 	}
-	for _, x := range c.clients { // of all networks, the one with the most octets is enough
-		if largest.size > 0 && setsClientOption(x.values) {
-			c.checkSize(x.label+" in "+largest.label, with(largest.values, x.values))
-		}
+	if largest.size <= smallReply { // otherwise the network alone is reported
+		c.checkSizeOfClients(largest.nearer)
 	}
 	if !c.whole {
 		return nil
@@ -111,10 +107,17 @@ func (c *compiler) addNearer(unit string, all *[]nearer, at level) error {
 // the unit.
 func (c *compiler) addClient(unit string, id int64, at level) error {
 	values, err := c.addMerged(unit, id, at)
-	if err == nil && (sets(values, leaseTimes...) || setsClientOption(values)) {
-		c.clients = append(c.clients, nearer{at.row.Type + " " + c.label(at.row), values})
+	if err != nil {
+		return err
 	}
-	return err
+	x := nearer{at.row.Type + " " + c.label(at.row), values}
+	if sets(values, leaseTimes...) {
+		c.clients = append(c.clients, x)
+	}
+	if setsClientOption(values) {
+		c.sized = append(c.sized, x)
+	}
+	return nil
 }
 
 // with returns the options in effect after those of a nearer object.
@@ -276,6 +279,27 @@ func (c *compiler) checkSize(at string, all map[string]chosen) {
 		c.warn("%s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", at, size,
 			smallReply)
 	}
+}
+
+// checkSizeOfClients warns of classes, MAC pools and MAC addresses whose options are too many together with those of a network, the one with
+// the most octets. Other networks are not examined.
+func (c *compiler) checkSizeOfClients(network nearer) {
+	var names []string
+	largest := 0
+	for _, x := range c.sized {
+		if size := c.sizeOf(with(network.values, x.values)); size > smallReply {
+			names, largest = append(names, x.label), max(largest, size)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	c.warn("%s: together with the options of %s there are up to %d octets; a client with messages of 576 octets gets at most %d without option "+
+		"overload", network.label, list, largest, smallReply)
 }
 
 // sizeOf returns the number of octets of the options in a reply of DHCPv4; 0 in DHCPv6.

@@ -208,8 +208,10 @@ func (c *compiler) addressOf(server int64) netip.Addr {
 // updatedNames returns the domains and the reverse zones that options update the names of clients in, sorted.
 func (c *compiler) updatedNames() (all []string) {
 	enabled := false
-	domains, reverse := map[string]bool{}, map[string]bool{"": true}
-	for _, items := range c.units {
+	domains := map[string]bool{}
+	reverse := map[string]map[string]bool{} // the domains of PTR records by unit
+	for unit, items := range c.units {
+		reverse[unit] = map[string]bool{}
 		for _, x := range items {
 			switch y := x.(type) {
 			case dhcpdata.Service:
@@ -219,7 +221,7 @@ func (c *compiler) updatedNames() (all []string) {
 				case y.Name == "ddns-domainname" && json.Unmarshal(y.Value, &text) == nil:
 					domains[zoneName(text)] = true
 				case y.Name == "ddns-rev-domainname" && json.Unmarshal(y.Value, &text) == nil:
-					reverse[text] = true
+					reverse[unit][text] = true
 				}
 			case dhcpdata.Option:
 				if y.Name == "domain-name" && !y.V6 {
@@ -236,7 +238,14 @@ func (c *compiler) updatedNames() (all []string) {
 		return nil
 	}
 	for _, n := range c.networks {
-		for domain := range reverse {
+		own := reverse[dhcpdata.NetworkUnit(n.row.ID)]
+		if len(own) == 0 {
+			own = reverse[dhcpdata.ServerUnit]
+		}
+		if len(own) == 0 {
+			own = map[string]bool{"": true}
+		}
+		for domain := range own {
 			for _, name := range n.reverseZones(domain) {
 				domains[name] = true
 			}

@@ -83,7 +83,7 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	for _, want := range []string{"subclass 0x0008 of client class vendors has 2 bytes",
 		"no DHCP role is in effect: 172.20.0.0/24", "contains 10.0.0.1, the address of the gateway",
 		"contains 10.0.0.5, the address of the server",
-		"DHCPv4ClientClass phones in IPv4Network 10.0.0.0/24 (office): the options have ", "deny-unknown-mac-addresses of IPv4Network 10.0.0.0/24 (office) leaves only clients"} {
+		"IPv4Network 10.0.0.0/24 (office): together with the options of DHCPv4ClientClass phones there are up to ", "deny-unknown-mac-addresses of IPv4Network 10.0.0.0/24 (office) leaves only clients"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the message is %s, want %s", got, want)
 		}

@@ -86,7 +86,10 @@ func runChild(dir string) {
 	if text := os.Getenv(clockVariable); text != "" {
 		offset, err := strconv.Atoi(text)
 		fail(err)
-		clock = &times{func() time.Time { return time.Now().Add(time.Duration(offset) * time.Second) }, bootTime}
+		clock = &times{func() time.Time { return time.Now().Add(time.Duration(offset) * time.Second) }, func() (string, int64) {
+			id, up := bootTime() // another boot, after which the clock of leases follows the wall clock
+			return id + text, up
+		}}
 	}
 	s := newServiceAt(dir, slog.New(slog.NewTextHandler(os.Stderr, nil)), clock)
 	fail(s.failed)
