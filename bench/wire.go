@@ -74,8 +74,8 @@ func (b *bench) wire() error {
 		return err
 	}
 	each := (after - before) / lonelyChanges
-	b.add("(B) CPU time of the agent for a change, without its name server", each.Round(10*time.Microsecond).String(), time.Millisecond.String(),
-		float64(each)/float64(time.Millisecond), "at most 1", each <= time.Millisecond)
+	b.add("(B) CPU time of the agent for a change, without its name server", each.Round(10*time.Microsecond).String(),
+		time.Millisecond.String(), float64(each)/float64(time.Millisecond), "at most 1", each <= time.Millisecond)
 	if err := w.measure(highRate, 0, 50*time.Millisecond); err != nil {
 		return err
 	}

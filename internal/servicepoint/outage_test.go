@@ -107,8 +107,8 @@ func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	a.identity = &identity{ID: "edge", Endpoint: "https://manager.example"}
 	a.manager = &manager{base: "https://manager.example", http: &http.Client{Transport: m}}
 	a.probes = &probes{log: a.log, reasons: map[string]string{}}
-	a.supervisor = &supervisor{dir: a.options.State, log: a.log, changed: a.notifyChange, ctx: ctx, applied: make(chan struct{}), closesConnections: true,
-		processes: map[string]*process{}, removing: map[string]*process{}}
+	a.supervisor = &supervisor{dir: a.options.State, log: a.log, changed: a.notifyChange, ctx: ctx, applied: make(chan struct{}),
+		closesConnections: true, processes: map[string]*process{}, removing: map[string]*process{}}
 	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
 	a.end = func(error) {}

@@ -13,7 +13,8 @@ const (
 	firstSite   = 128
 )
 
-// scanStatements reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses of hosts.
+// scanStatements reads what the definitions and the networks depend on in all blocks: the option spaces that are sent, and the addresses
+// of hosts.
 func (d *dhcpd) scanStatements(all []statement) {
 	for _, s := range all {
 		switch {

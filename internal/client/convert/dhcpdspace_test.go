@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOptionSpacesAreSent checks that options of a space of the site are options of DHCP with their codes, and that those of a space that no
-// statement sends are named.
+// TestOptionSpacesAreSent checks that options of a space of the site are options of DHCP with their codes, and that those of a space that
+// no statement sends are named.
 func TestOptionSpacesAreSent(t *testing.T) {
 	d, err := Dhcpd([]byte(`option space pxelinux;
 option pxelinux.magic code 208 = string;

@@ -3,8 +3,6 @@ package dhcp_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -144,26 +142,6 @@ func (m *manager) hasNetwork(server, network string) {
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", int64Of(m.T, server), unit.ID,
 			unit.Hash, packer.EncodeAll([]byte("[]"), nil))
-	}); err != nil {
-		m.T.Fatal(err)
-	}
-}
-
-// storeLease stores a lease that no server has reported.
-func (m *manager) storeLease(address, network string) {
-	m.T.Helper()
-	key := store.AddrKey(netip.MustParseAddr(address))
-	id := int64Of(m.T, network)
-	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		ipam.CountLeases(tx, id, "DHCP_ALLOCATED", 1)
-		const more = " ON CONFLICT (container, state) DO UPDATE SET n = dhcp_lease_count.n + 1"
-		return errors.Join(tx.Write("INSERT INTO dhcp_lease_count (container, state, n) VALUES (1, 'DHCP_ALLOCATED', 1)"+more),
-			tx.Write("INSERT INTO dhcp_lease_count (container, state, n) SELECT id, 'DHCP_ALLOCATED', 1 FROM resource WHERE "+
-				"collection = 'ranges' AND parent = ? AND low <= ? AND high >= ?"+more, id, key, key),
-			tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, "+
-				"version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
-				"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
-				"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, id))
 	}); err != nil {
 		m.T.Fatal(err)
 	}

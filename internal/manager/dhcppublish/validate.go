@@ -103,8 +103,8 @@ func (c *compiler) addNearer(unit string, all *[]nearer, at level) error {
 	return err
 }
 
-// addClient adds the options of a class, a MAC pool or a MAC address to its unit, and to the objects to examine. id is that of the object in
-// the unit.
+// addClient adds the options of a class, a MAC pool or a MAC address to its unit, and to the objects to examine. id is that of the object
+// in the unit.
 func (c *compiler) addClient(unit string, id int64, at level) error {
 	values, err := c.addMerged(unit, id, at)
 	if err != nil {
@@ -281,8 +281,8 @@ func (c *compiler) checkSize(at string, all map[string]chosen) {
 	}
 }
 
-// checkSizeOfClients warns of classes, MAC pools and MAC addresses whose options are too many together with those of a network, the one with
-// the most octets. Other networks are not examined.
+// checkSizeOfClients warns of classes, MAC pools and MAC addresses whose options are too many together with those of a network, the one
+// with the most octets. Other networks are not examined.
 func (c *compiler) checkSizeOfClients(network nearer) {
 	var names []string
 	largest := 0

@@ -73,7 +73,8 @@ func TestDHCPZones(t *testing.T) {
 	}
 	for domain, missing := range map[string]bool{"in-addr.arpa": false, "rev.example.": true} { // the octets of an address precede it
 		rule := p.option("networks/"+p.network, "ddns-rev-domainname", `"`+domain+`"`)
-		if got := validates(); strings.Contains(got, "no zone contains 0.0.10.rev.example") != missing || !missing && strings.Contains(got, "PTR records") {
+		got := validates()
+		if strings.Contains(got, "no zone contains 0.0.10.rev.example") != missing || !missing && strings.Contains(got, "PTR records") {
 			t.Errorf("with PTR records in %s the deployment says %s", domain, got)
 		}
 		m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+rule, "")

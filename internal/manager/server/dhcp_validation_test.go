@@ -76,14 +76,16 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 	unserved := m.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.20.0.0/24"}`)
 	m.ID("/api/v2/networks/"+unserved+"/ranges", `{"type":"IPv4DHCPRange","range":"172.20.0.100-172.20.0.110","splitAroundStaticAddresses":true}`)
 	service("networks/"+p.network, "deny-unknown-mac-addresses", "true")
-	for at, option := range map[string]string{"networks/" + p.network: "nis-domain", "clientClasses/" + class: "root-path"} { // together too many
+	// Together these options are too many.
+	for at, option := range map[string]string{"networks/" + p.network: "nis-domain", "clientClasses/" + class: "root-path"} {
 		m.ID("/api/v2/"+at+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"`+option+`","value":"`+strings.Repeat("x", 180)+`"}`)
 	}
 	got := p.deploys()
 	for _, want := range []string{"subclass 0x0008 of client class vendors has 2 bytes",
 		"no DHCP role is in effect: 172.20.0.0/24", "contains 10.0.0.1, the address of the gateway",
 		"contains 10.0.0.5, the address of the server",
-		"IPv4Network 10.0.0.0/24 (office): together with the options of DHCPv4ClientClass phones there are up to ", "deny-unknown-mac-addresses of IPv4Network 10.0.0.0/24 (office) leaves only clients"} {
+		"IPv4Network 10.0.0.0/24 (office): together with the options of DHCPv4ClientClass phones there are up to ",
+		"deny-unknown-mac-addresses of IPv4Network 10.0.0.0/24 (office) leaves only clients"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the message is %s, want %s", got, want)
 		}

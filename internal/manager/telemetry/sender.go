@@ -123,11 +123,11 @@ func (s *Sender) sendAll(ctx context.Context, service int64) error {
 			return nil
 		}
 		rejected, err := s.send(ctx, b)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return s.failed(ctx, b, err)
+		}
+		if err != nil { // the next pass sends the events again
+			break
 		}
 		if err := s.accepted(ctx, b, rejected); err != nil {
 			return err
@@ -184,8 +184,8 @@ func (s *Sender) failed(ctx context.Context, b batch, cause error) error {
 		if dropped, err = drop(tx, b.service, b.most, dropAtOnce); err != nil || dropped == 0 || f.dropped {
 			return err
 		}
-		return addEvent(tx, b, "ERROR", fmt.Sprintf("does not accept events, and more than maximumBufferedEvents (%d) wait: the oldest are dropped",
-			b.most))
+		return addEvent(tx, b, "ERROR", fmt.Sprintf("does not accept events, and more than maximumBufferedEvents (%d) wait: the oldest are "+
+			"dropped", b.most))
 	}); err != nil {
 		return err
 	}

@@ -111,7 +111,8 @@ func TestNetworkd(t *testing.T) {
 	l := newLab(t)
 	l.serve(units(t, noPing))
 	file := filepath.Join(l.dir, "c0.network")
-	if err := os.WriteFile(file, []byte("[Match]\nName=c0\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\n"), 0o644); err != nil { //nolint:gosec // read by another user
+	const text = "[Match]\nName=c0\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // read by another user
 		t.Fatal(err)
 	}
 	// It waits for udev unless /sys cannot be written, and needs folders of its own in /run.
@@ -175,9 +176,10 @@ func relayedNetworks(t testing.TB, u dhcpdata.Units) {
 	for n := range int64(3) {
 		prefix := fmt.Sprintf("2001:db8:%x::", 0xc0+n)
 		id := 50 + 10*n
+		at := func(end string) netip.Addr { return netip.MustParseAddr(strings.TrimSuffix(prefix, "::") + end) }
 		u[dhcpdata.NetworkUnit(id)] = unit(t, dhcpdata.NetworkUnit(id), dhcpdata.Network{ID: id, Prefix: netip.MustParsePrefix(prefix + "/48")},
-			dhcpdata.Pool{ID: id + 1, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr(prefix + "100"), Last: netip.MustParseAddr(prefix + "1ff")}}},
-			dhcpdata.Pool{ID: id + 2, DelegatedLength: 64, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr(strings.TrimSuffix(prefix, ":") + "8000::"),
-				Last: netip.MustParseAddr(strings.TrimSuffix(prefix, ":") + "8fff:ffff:ffff:ffff:ffff")}}})
+			dhcpdata.Pool{ID: id + 1, Ranges: []dhcpdata.Interval{{First: at("::100"), Last: at("::1ff")}}},
+			dhcpdata.Pool{ID: id + 2, DelegatedLength: 64, Ranges: []dhcpdata.Interval{{First: at(":8000::"),
+				Last: at(":8fff:ffff:ffff:ffff:ffff")}}})
 	}
 }

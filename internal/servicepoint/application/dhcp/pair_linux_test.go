@@ -394,8 +394,8 @@ func (p *pairLab) stored(i int, at int64) map[string]string {
 	return all
 }
 
-// TestPairOfProcesses runs a pair of processes under load, cuts their link, sets their clocks, and kills each of them. No address has two holders, clients are
-// served all the time, and in the end both have the same leases.
+// TestPairOfProcesses runs a pair of processes under load, cuts their link, sets their clocks, and kills each of them. No address has two
+// holders, clients are served all the time, and in the end both have the same leases.
 func TestPairOfProcesses(t *testing.T) {
 	t.Parallel()
 	p := newPairLab(t)
