@@ -21,8 +21,8 @@ var knownDifferences = []string{
 	"a known laptop in 203.0.113.128/25: option 12", "a known laptop in 192.0.2.128/25: option 12",
 }
 
-// cutOverCase is a configuration of an old server. left is a text of the dry run about a statement that is not imported. least is the number
-// of clients that must have leases at least.
+// cutOverCase is a configuration of an old server. left is a text of the dry run about a statement that is not imported. least is the
+// number of clients that must have leases at least.
 type cutOverCase struct {
 	kind, file, leases, left string
 	least                    int

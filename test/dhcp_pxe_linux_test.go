@@ -12,8 +12,8 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// TestPXEBoot checks that a client with the vendor class of a PXE ROM gets the name of its boot program by a client class, and fetches it by
-// TFTP from the server that the reply names. One service point serves both.
+// TestPXEBoot checks that a client with the vendor class of a PXE ROM gets the name of its boot program by a client class, and fetches it
+// by TFTP from the server that the reply names. One service point serves both.
 func TestPXEBoot(t *testing.T) {
 	t.Parallel()
 	udhcpc, curl := peers.Program(t, "udhcpc"), peers.Program(t, "curl")
@@ -68,7 +68,8 @@ func TestPXEBoot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command("ip", "netns", "exec", l.client, curl, "-sS", "--max-time", "20", strings.TrimSpace(string(url))).CombinedOutput()
+		fetch := []string{"netns", "exec", l.client, curl, "-sS", "--max-time", "20", strings.TrimSpace(string(url))}
+		out, err := exec.Command("ip", fetch...).CombinedOutput()
 		if err != nil || string(out) != "program of "+want {
 			t.Errorf("a client of the class %s fetches %s: %v\n%s", class, url, err, out)
 		}

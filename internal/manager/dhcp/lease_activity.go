@@ -29,8 +29,8 @@ type activityEvent struct {
 	EndReason string     `json:"endReason,omitempty"`
 }
 
-// log adds the events of a change to those of the server's DHCPActivityService. same is true if the client of the stored lease is that of the
-// change.
+// log adds the events of a change to those of the server's DHCPActivityService. same is true if the client of the stored lease is that of
+// the change.
 func (w *leaseWriter) log(l storedLease, c leaseChange, same bool) error {
 	if !w.activityRead {
 		var err error

@@ -72,7 +72,8 @@ type ExplainedStep struct {
 func placeOf(s dhcpdata.Source) ExplainedPlace { return ExplainedPlace{string(s.Level), s.ID, s.Name} }
 
 // Explain returns what a client would get: by the same function as the server, over the same content, with the leases that the server has
-// reported. It asks about a network that the caller sees. A relay or an option can select another network, which the caller must see as well.
+// reported. It asks about a network that the caller sees. A relay or an option can select another network, which the caller must see as
+// well.
 func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) (e Explanation, err error) {
 	network, err := q.network(tx, a, caller)
 	if err != nil {

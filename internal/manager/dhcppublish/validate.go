@@ -298,8 +298,8 @@ func (c *compiler) checkSizeOfClients(network nearer) {
 	if more := len(names) - maxNamed; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	c.warn("%s: together with the options of %s there are up to %d octets; a client with messages of 576 octets gets at most %d without option "+
-		"overload", network.label, list, largest, smallReply)
+	c.warn("%s: together with the options of %s there are up to %d octets; a client with messages of 576 octets gets at most %d without "+
+		"option overload", network.label, list, largest, smallReply)
 }
 
 // sizeOf returns the number of octets of the options in a reply of DHCPv4; 0 in DHCPv6.

@@ -43,8 +43,8 @@ func start(t *testing.T) *manager {
 // startConcurrent is start for several clients.
 func startConcurrent(t *testing.T) *manager {
 	t.Helper()
-	return withApply(apitest.NewConcurrent(t, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register, dhcp.Register,
-		serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register, webhook.Register,
+	return withApply(apitest.NewConcurrent(t, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
+		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register, webhook.Register,
 		imports.Register, backup.Register, notify.Register, workflow.Register))
 }
 

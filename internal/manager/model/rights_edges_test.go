@@ -245,7 +245,8 @@ func TestAnswersOmitHiddenResources(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("configuration:eq(null)"), "", as); r.Count() != 1 {
 		t.Errorf("a hidden configuration is not null: %s", r.Body)
 	}
-	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" + apitest.Filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
+	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" +
+		apitest.Filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
 	if r := m.Want(200, "GET", vacant, "", as); r.Count() != 0 {
 		t.Errorf("the name of a hidden configuration is found: %s", r.Body)
 	}

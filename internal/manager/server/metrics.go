@@ -55,8 +55,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
 		Help: "Attempts to send messages to webhooks, by result: taken (accepted) or refused."}, []string{"result"})
 	m.activity = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_telemetry_events_total",
-		Help: "Events for the destinations of DHCPActivityService, by result: sent, rejected by the receiver, dropped because too many wait, or " +
-			"failed (to be sent again)."}, []string{"result"})
+		Help: "Events for the destinations of DHCPActivityService, by result: sent, rejected by the receiver, dropped because too many wait, " +
+			"or failed (to be sent again)."}, []string{"result"})
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
 		Help: "Changes of service points, their applications and updates, and of rollouts, by field and new value."},
 		[]string{"field", "to"})

@@ -123,13 +123,15 @@ func (s *Sender) sendAll(ctx context.Context, service int64) error {
 			return nil
 		}
 		rejected, err := s.send(ctx, b)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			err = s.accepted(ctx, b, rejected)
+		case ctx.Err() == nil:
 			return s.failed(ctx, b, err)
+		default: // the pass ends; the next one sends the events again
+			err = nil
 		}
-		if err != nil { // the next pass sends the events again
-			break
-		}
-		if err := s.accepted(ctx, b, rejected); err != nil {
+		if err != nil {
 			return err
 		}
 	}
