@@ -44,8 +44,8 @@ func start(t *testing.T) *manager {
 func startConcurrent(t *testing.T) *manager {
 	t.Helper()
 	return withApply(apitest.NewConcurrent(t, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register, webhook.Register,
-		imports.Register, backup.Register, notify.Register, workflow.Register))
+		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register,
+		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register))
 }
 
 // withApply connects approvals, documents and imports as a manager does.
