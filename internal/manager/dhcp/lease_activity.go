@@ -1,8 +1,12 @@
 package dhcp
 
 import (
+	"cmp"
+	"fmt"
+	"net/netip"
 	"time"
 
+	"portolan/internal/engine/store"
 	"portolan/internal/manager/telemetry"
 )
 
@@ -29,45 +33,56 @@ type activityEvent struct {
 	EndReason string     `json:"endReason,omitempty"`
 }
 
-// log adds the events of a change to those of the server's DHCPActivityService. same is true if the client of the stored lease is that of
-// the change.
-func (w *leaseWriter) log(l storedLease, c leaseChange, same bool) error {
-	if !w.activityRead {
-		var err error
-		if w.activity, err = telemetry.ActivityOf(w.tx, w.api, w.server); err != nil {
+// addActivity adds the events of a change to those of the DHCPActivityService of the server. same is true if the client of the stored lease is
+// that of the change. An end is an event of the server that had the lease, also if its partner reports it.
+func (w *leaseWriter) addActivity(l storedLease, c leaseChange, same bool) error {
+	lasted := l.state == stateAllocated || l.state == stateLeased
+	if lasted && !(c.lasts() && same) {
+		if err := w.addEnd(l, c); err != nil {
 			return err
 		}
-		w.activityRead = true
-	}
-	if !w.activity.Wants(c.address.Is6()) {
-		return nil
 	}
 	e := activityEvent{Kind: "LEASE_BEGIN", Time: c.start.UTC(), Server: w.server, Network: c.network, Address: c.address.String(),
-		PrefixLength: c.prefix, MACAddress: c.mac, ClientIdentifier: c.clientID, IAID: c.iaid, HostName: c.hostName, CircuitID: c.circuit,
-		RemoteID: c.remote}
-	if c.link != "" {
-		e.CircuitID = c.link
-	}
-	lasted := l.state == stateAllocated || l.state == stateLeased
+		PrefixLength: c.prefix, MACAddress: c.mac, ClientIdentifier: c.clientID, IAID: c.iaid, HostName: c.hostName,
+		CircuitID: cmp.Or(c.link, c.circuit), RemoteID: c.remote}
 	switch {
-	case c.lasts() && lasted && same: // a renewal
-		return nil
-	case c.lasts():
-		if lasted {
-			ended := activityEvent{Kind: "LEASE_END", Time: e.Time, Server: w.server, Network: c.network, Address: e.Address,
-				PrefixLength: l.prefix, MACAddress: l.mac, ClientIdentifier: l.clientID, EndReason: "REPLACED"}
-			if err := w.activity.Add(ended); err != nil {
-				return err
-			}
-		}
+	case c.lasts() && !(lasted && same): // otherwise a renewal
 		expires := c.end.UTC()
 		e.Expires = &expires
 	case c.state == stateAbandoned && l.state != stateAbandoned:
 		e.Kind, e.EndReason = "ADDRESS_ABANDONED", c.reason
-	case lasted:
-		e.Kind, e.EndReason = "LEASE_END", c.reason
 	default:
 		return nil
 	}
-	return w.activity.Add(e)
+	return w.send(w.server, c.address, e)
+}
+
+// addEnd adds the end of a stored lease.
+func (w *leaseWriter) addEnd(l storedLease, c leaseChange) error {
+	var body store.Object
+	if err := body.Read([]byte(l.body)); err != nil {
+		return fmt.Errorf("lease %d: %w", l.id, err)
+	}
+	e := activityEvent{Kind: "LEASE_END", Time: c.start.UTC(), Server: cmp.Or(l.server, w.server), Network: c.network,
+		Address: c.address.String(), PrefixLength: l.prefix, MACAddress: l.mac, ClientIdentifier: l.clientID,
+		IAID: textOf(&body, "identityAssociationIdentifier"), HostName: textOf(&body, "hostName"),
+		CircuitID: cmp.Or(textOf(&body, "interfaceId"), textOf(&body, "circuitId")), RemoteID: textOf(&body, "remoteId"),
+		EndReason: cmp.Or(c.reason, "REPLACED")}
+	return w.send(e.Server, c.address, e)
+}
+
+// send adds an event to those of the service of a server.
+func (w *leaseWriter) send(server int64, a netip.Addr, e activityEvent) error {
+	x, read := w.activities[server]
+	if !read {
+		var err error
+		if x, err = telemetry.ActivityOf(w.tx, w.api, server); err != nil {
+			return err
+		}
+		w.activities[server] = x
+	}
+	if !x.Wants(a.Is6()) {
+		return nil
+	}
+	return x.Add(e)
 }

@@ -81,15 +81,14 @@ type leaseWriter struct {
 	// actions are the pending actions on leases of the configuration, once actionsRead is true.
 	actions     []pendingAction
 	actionsRead bool
-	// activity takes the events for the destination of the server, once activityRead is true.
-	activity     *telemetry.Activity
-	activityRead bool
+	// activities take the events for the destinations of servers, by server; nil for a server that sends none.
+	activities map[int64]*telemetry.Activity
 }
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
 		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}, served: map[int64]bool{}, confirmed: map[int64]bool{},
-		recalled: map[int64]bool{}}
+		recalled: map[int64]bool{}, activities: map[int64]*telemetry.Activity{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -200,10 +199,8 @@ func (w *leaseWriter) change(c leaseChange) error {
 	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
 	}
-	if continued.id == 0 { // not the lease that the manager had ended
-		if err := w.log(l, c, same); err != nil {
-			return err
-		}
+	if err := w.addActivity(l, c, same); err != nil {
+		return err
 	}
 	if err := w.count(l, c); err != nil {
 		return err

@@ -43,6 +43,12 @@ func (w *leaseWriter) reopen(one dhcplease.Renewal, at time.Time) error {
 		return fmt.Errorf("lease %d: %w", l.id, err)
 	}
 	body.Set("state", schema.AppendString(nil, state))
+	if err := w.addActivity(l, leaseChange{state: state, start: l.start, end: endOf(one.Expires), network: l.parent, address: one.Address,
+		prefix: l.prefix, mac: l.mac, clientID: l.clientID, iaid: textOf(&body, "identityAssociationIdentifier"),
+		hostName: textOf(&body, "hostName"), circuit: textOf(&body, "circuitId"), link: textOf(&body, "interfaceId"),
+		remote: textOf(&body, "remoteId")}, true); err != nil {
+		return err
+	}
 	key := store.AddrKey(one.Address)
 	ipam.LeasesChanged(w.tx, l.parent)
 	return errors.Join(w.counts.add(l.server, l.parent, key, stateFree, -1), w.counts.add(w.server, l.parent, key, state, 1),

@@ -33,7 +33,7 @@ var descriptions = map[string]string{
 	"DHCPActivityService":                                   "DHCPActivityService sends the beginnings and ends of leases of a DHCP server to a destination.",
 	"DHCPActivityService.dhcpv4Enabled":                     "dhcpv4Enabled controls whether leases of DHCPv4 are sent.",
 	"DHCPActivityService.dhcpv6Enabled":                     "dhcpv6Enabled controls whether leases of DHCPv6 are sent.",
-	"DHCPActivityService.maximumBufferedEvents":             "maximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.",
+	"DHCPActivityService.maximumBufferedEvents":             "maximumBufferedEvents is the number of events that wait for the receiver. Beyond it, the oldest are dropped.",
 	"DHCPDeploymentRole":                                    "DHCPDeploymentRole assigns the interfaces that serve the addresses of a block or network: a primary one and an optional failover peer.",
 	"DHCPDeploymentRole.configuration":                      "configuration is the configuration of the role.",
 	"DHCPDeploymentRole.interfaces":                         "interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which together are a failover pair.",

@@ -2,6 +2,7 @@ package serverconfig
 
 import (
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type DHCPActivityService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
-	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
+	// MaximumBufferedEvents is the number of events that wait for the receiver. Beyond it, the oldest are dropped.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"101588000" default:"100000"`
 	// DHCPv4Enabled controls whether leases of DHCPv4 are sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
@@ -44,7 +45,23 @@ func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error {
 	case d.SinkType == "ELASTICSEARCH" && d.Index == "":
 		return problem.Invalid("destination.index", "is required with ELASTICSEARCH")
 	}
+	if old, is := c.Old.(*DHCPActivityService); is && x.Destination != nil && old.Destination != nil && hostOf(x.Destination) != hostOf(old.Destination) {
+		for name, secret := range map[string]schema.Secret{"token": x.Destination.Token, "password": x.Destination.Password} {
+			if secret.Sealed != "" && !secret.IsSet { // who cannot read it must not send it elsewhere
+				return problem.Invalid("destination."+name, "must be given again, because destination.url has another host")
+			}
+		}
+	}
 	return x.Service.BeforeWrite(c)
+}
+
+// hostOf returns the scheme and the host of a destination.
+func hostOf(d *sink.Destination) string {
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return d.URL
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // DHCPStatisticsService sends statistics of DHCP servers.

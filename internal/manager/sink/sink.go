@@ -2,6 +2,9 @@
 package sink
 
 import (
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -40,8 +43,32 @@ type Destination struct {
 	KeyField string `api:"keyField" for:"KAFKA"`
 }
 
+// Authorities returns the certificates of CACertificate; nil stands for those of the operating system.
+func (x *Destination) Authorities() (*x509.CertPool, error) {
+	if x.CACertificate == "" {
+		return nil, nil
+	}
+	text := []byte(x.CACertificate)
+	if der, err := base64.StdEncoding.DecodeString(x.CACertificate); err == nil {
+		text = der
+	}
+	pool := x509.NewCertPool()
+	if pool.AppendCertsFromPEM(text) {
+		return pool, nil
+	}
+	one, err := x509.ParseCertificate(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a certificate in PEM or base64: %w", err)
+	}
+	pool.AddCert(one)
+	return pool, nil
+}
+
 // Check returns an error for a missing or malformed field that the sink type requires.
 func (x *Destination) Check() error {
+	if _, err := x.Authorities(); err != nil {
+		return schema.MemberError("caCertificate", "%v", err)
+	}
 	if x.SinkType == "KAFKA" {
 		switch {
 		case len(x.Hosts) == 0:

@@ -3,9 +3,9 @@ package telemetry
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,19 +38,11 @@ type receiver struct {
 // newReceiver returns the receiver of a destination. It connects only where package outbound allows, and follows no redirects.
 func newReceiver(d *sink.Destination, password, token string) (*receiver, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if d.CACertificate != "" {
-		text := []byte(d.CACertificate)
-		if der, err := base64.StdEncoding.DecodeString(d.CACertificate); err == nil {
-			text = der
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(text) {
-			one, err := x509.ParseCertificate(text)
-			if err != nil {
-				return nil, fmt.Errorf("caCertificate is not a certificate: %w", err)
-			}
-			config.RootCAs.AddCert(one)
-		}
+	roots, err := d.Authorities()
+	if err != nil {
+		return nil, err
 	}
+	config.RootCAs = roots
 	verify(config, d)
 	return &receiver{Destination: d, password: password, token: token, client: &http.Client{Timeout: sendTime,
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext, TLSClientConfig: config,
@@ -63,7 +55,7 @@ func verify(config *tls.Config, d *sink.Destination) {
 	if d.CertificateVerificationEnabled && d.HostnameVerificationEnabled {
 		return
 	}
-	config.InsecureSkipVerify = true //nolint:gosec // set by the user for this destination; the chain is verified below
+	config.InsecureSkipVerify = true //nolint:gosec // set by the user for this destination; VerifyConnection verifies the chain
 	if !d.CertificateVerificationEnabled {
 		return
 	}
@@ -106,9 +98,10 @@ func (r *receiver) encode(events []waiting) (body []byte, contentType string) {
 			body = append(append(append(body, `,"event":`...), one.body...), '}')
 		}
 		return body, "application/json"
-	case "ELASTICSEARCH": // the id makes a repeated event a conflict, which is accepted
+	case "ELASTICSEARCH": // the id makes a repeated event a conflict, which is accepted; ids alone are those of one database
 		for _, one := range events {
-			body = fmt.Appendf(body, `{"create":{"_id":"portolan-%d"}}`+"\n", one.id)
+			sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", one.id, one.body))
+			body = fmt.Appendf(body, `{"create":{"_id":"%x"}}`+"\n", sum[:16])
 			body = fmt.Appendf(body, `{"@timestamp":%d,"dhcp":`, eventTime(one.body))
 			body = append(append(body, one.body...), "}\n"...)
 		}
@@ -136,14 +129,15 @@ func (r *receiver) urlOf(path string) string {
 			u.Path = path
 		}
 	case "ELASTICSEARCH":
-		u.Path = strings.TrimSuffix(u.Path, "/") + "/" + r.Index + path
+		u = u.JoinPath(url.PathEscape(r.Index), path)
+		u.RawQuery = "filter_path=errors,items.*.status,items.*.error.type"
 	}
 	return u.String()
 }
 
-// send sends events in one message. rejected is the number of those that the receiver refuses for their content; they are not sent again. A
-// 2xx status accepts the message.
-func (r *receiver) send(ctx context.Context, events []waiting) (rejected int, err error) {
+// send sends events in one message. rejected are those that the receiver refuses for their content; they are not sent again. A 2xx
+// status accepts the message.
+func (r *receiver) send(ctx context.Context, events []waiting) (rejected []waiting, err error) {
 	body, contentType := r.encode(events)
 	path := ""
 	switch r.SinkType {
@@ -154,9 +148,9 @@ func (r *receiver) send(ctx context.Context, events []waiting) (rejected int, er
 	}
 	answer, err := r.do(ctx, http.MethodPost, r.urlOf(path), body, contentType)
 	if err == nil && r.SinkType == "ELASTICSEARCH" {
-		return readBulk(answer)
+		return readBulk(answer, events)
 	}
-	return 0, err
+	return nil, err
 }
 
 // checkHealth asks the receiver whether it accepts messages, if the destination says so.
@@ -195,7 +189,7 @@ func (r *receiver) do(ctx context.Context, method, at string, body []byte, conte
 		rq.SetBasicAuth(r.Username, r.password)
 	case r.SinkType == "SPLUNK":
 		rq.Header.Set("Authorization", "Splunk "+r.token)
-	case r.SinkType == "HTTP" && r.token != "":
+	case r.SinkType == "HTTP" && r.token != "" && r.isOwn(rq.URL): // not a health check elsewhere
 		rq.Header.Set("Authorization", "Bearer "+r.token)
 	}
 	rs, err := r.client.Do(rq)
@@ -211,32 +205,51 @@ func (r *receiver) do(ctx context.Context, method, at string, body []byte, conte
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if rs.StatusCode < 200 || rs.StatusCode > 299 {
-		return nil, fmt.Errorf("the receiver returned %s", rs.Status)
+		return nil, &statusError{rs.StatusCode}
 	}
 	return answer, nil
 }
 
+// isOwn reports whether a URL has the host of the destination.
+func (r *receiver) isOwn(u *url.URL) bool {
+	own, err := url.Parse(r.URL)
+	return err == nil && own.Scheme == u.Scheme && own.Host == u.Host
+}
+
+// statusError is the status of an answer that does not accept a message. Texts of the receiver are not shown: they can be long, and can
+// contain data of clients.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("the receiver returned %d %s", e.code, http.StatusText(e.code)))
+}
+
 // readBulk reads the answer of Elasticsearch: the events of a message are accepted one by one. A conflict is an event that was sent before.
-func readBulk(answer []byte) (rejected int, err error) {
+// An event with the status 400 is rejected for its content; any other status is a failure of the message.
+func readBulk(answer []byte, events []waiting) (rejected []waiting, err error) {
 	var result struct {
-		Errors bool `json:"errors"`
-		Items  []struct {
+		Items []struct {
 			Create struct {
-				Status int             `json:"status"`
-				Error  json.RawMessage `json:"error"`
+				Status int `json:"status"`
+				Error  struct {
+					Type string `json:"type"`
+				} `json:"error"`
 			} `json:"create"`
 		} `json:"items"`
 	}
 	if err := json.Unmarshal(answer, &result); err != nil {
-		return 0, fmt.Errorf("the answer is not that of a bulk request: %w", err)
+		return nil, fmt.Errorf("the answer is not that of a bulk request: %w", err)
 	}
-	for _, one := range result.Items {
-		switch s := one.Create.Status; {
-		case s < 300 || s == http.StatusConflict:
-		case s == http.StatusTooManyRequests || s >= 500:
-			return 0, fmt.Errorf("the receiver returned the status %d for an event: %s", s, one.Create.Error)
+	if len(result.Items) != len(events) {
+		return nil, fmt.Errorf("the answer has %d items for %d events: check that the URL is that of Elasticsearch", len(result.Items), len(events))
+	}
+	for i, one := range result.Items {
+		switch status := one.Create.Status; {
+		case status >= 200 && status < 300 || status == http.StatusConflict:
+		case status == http.StatusBadRequest:
+			rejected = append(rejected, events[i])
 		default:
-			rejected++
+			return nil, fmt.Errorf("the receiver returned the status %d for an event (%.100s)", status, one.Create.Error.Type)
 		}
 	}
 	return rejected, nil

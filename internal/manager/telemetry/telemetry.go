@@ -1,10 +1,12 @@
 package telemetry
 
 import (
+	"database/sql"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
@@ -21,7 +23,7 @@ const topic = "telemetry"
 // Register declares the table of events.
 func Register(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: topic, Migrations: migrations, Tables: []store.Table{{Name: "telemetry_event",
-		Columns: []string{"id", "service", "body"}, Key: 1}}})
+		Columns: []string{"id", "service", "at", "body"}, Key: 1}}})
 }
 
 // Activity adds the events of a DHCP server in a transaction. It is nil if nothing is sent.
@@ -64,7 +66,8 @@ func (x *Activity) Add(event any) error {
 		return err
 	}
 	x.tx.Touch(topic)
-	return x.tx.Write("INSERT INTO telemetry_event (id, service, body) VALUES (?, ?, ?)", id, x.service, string(text))
+	return x.tx.Write("INSERT INTO telemetry_event (id, service, at, body) VALUES (?, ?, ?, ?)", id, x.service, x.tx.Now().UnixMilli(),
+		string(text))
 }
 
 // waiting is an event that is not sent yet.
@@ -73,14 +76,14 @@ type waiting struct {
 	body json.RawMessage
 }
 
-// batch is the events for one message, with their destination.
+// batch contains the oldest events of a service, with their destination.
 type batch struct {
 	service, server int64
 	name            string // of the server
 	receiver        *receiver
 	events          []waiting
-	// most is the maximum number of waiting events.
-	most int64
+	// wrong is the error of a destination that cannot be used.
+	wrong error
 }
 
 // servicesWaiting returns the services that have events. Each is one seek in an index.
@@ -98,39 +101,42 @@ func servicesWaiting(tx *store.Tx) (all []int64, err error) {
 // maxBatch and maxBatchSize limit the events of one message, in number and octets.
 const (
 	maxBatch     = 1000
-	maxBatchSize = 1 << 20
+	maxBatchSize = 512 << 10
 )
 
-// read returns the oldest events of a service; ok is false if they are not to be sent any more.
-func read(tx *store.Tx, a *resource.API, service int64) (b batch, ok bool, err error) {
+// serviceOf returns an enabled service with a destination; nil if its events are not to be sent any more.
+func serviceOf(tx *store.Tx, a *resource.API, service int64) (*serverconfig.DHCPActivityService, error) {
 	row, err := tx.Get(service)
 	if store.IsNotFound(err) {
-		return b, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return b, false, err
+		return nil, err
 	}
-	row = row.Clone()
-	o, err := a.Object(row)
+	o, err := a.Object(row.Clone())
 	if err != nil {
-		return b, false, err
+		return nil, err
 	}
 	x, is := o.(*serverconfig.DHCPActivityService)
 	if !is || !x.Enabled || x.Destination == nil {
-		return b, false, nil
+		return nil, nil
 	}
-	secrets, err := a.Secrets(tx, o)
+	return x, nil
+}
+
+// read returns the oldest events of a service, at most limit.
+func read(tx *store.Tx, a *resource.API, x *serverconfig.DHCPActivityService, limit int) (b batch, err error) {
+	head := schema.HeadOf(x)
+	server, err := tx.Get(head.Parent)
 	if err != nil {
-		return b, false, err
+		return b, err
 	}
-	server, err := tx.Get(schema.HeadOf(o).Parent)
-	if err != nil {
-		return b, false, err
+	b = batch{service: head.ID, server: server.ID, name: server.Name}
+	secrets, wrong := a.Secrets(tx, x)
+	if wrong == nil {
+		b.receiver, wrong = newReceiver(x.Destination, secrets["destination.password"], secrets["destination.token"])
 	}
-	b = batch{service: service, server: server.ID, name: server.Name, most: x.MaximumBufferedEvents}
-	if b.receiver, err = newReceiver(x.Destination, secrets["destination.password"], secrets["destination.token"]); err != nil {
-		return b, false, err
-	}
+	b.wrong = wrong
 	size := 0
 	err = tx.Each(func(scan func(...any) error) error {
 		var one waiting
@@ -139,23 +145,23 @@ func read(tx *store.Tx, a *resource.API, service int64) (b batch, ok bool, err e
 			return err
 		}
 		if size += len(text); size > maxBatchSize && len(b.events) > 0 {
-			return errEnough
+			return errBatchFull
 		}
 		one.body = json.RawMessage(text)
 		b.events = append(b.events, one)
 		return nil
-	}, "SELECT id, body FROM telemetry_event WHERE service = ? ORDER BY id LIMIT ?", service, maxBatch)
-	if errors.Is(err, errEnough) {
+	}, "SELECT id, body FROM telemetry_event WHERE service = ? ORDER BY at, id LIMIT ?", b.service, limit)
+	if errors.Is(err, errBatchFull) {
 		err = nil
 	}
 	if err != nil {
-		err = fmt.Errorf("read events of service %d: %w", service, err)
+		err = fmt.Errorf("read events of service %d: %w", b.service, err)
 	}
-	return b, true, err
+	return b, err
 }
 
-// errEnough ends a loop over rows.
-var errEnough = errors.New("enough")
+// errBatchFull ends a loop over rows.
+var errBatchFull = errors.New("the batch is full")
 
 // remove deletes sent events.
 func remove(tx *store.Tx, events []waiting) error {
@@ -164,17 +170,26 @@ func remove(tx *store.Tx, events []waiting) error {
 		if i > 0 {
 			ids = append(ids, ',')
 		}
-		ids = fmt.Appendf(ids, "%d", one.id)
+		ids = strconv.AppendInt(ids, one.id, 10)
 	}
 	return tx.Write("DELETE FROM telemetry_event WHERE id IN (" + string(ids) + ")")
 }
 
-// drop deletes the oldest events of a service that are more than most, at most limit of them, and returns their number.
-func drop(tx *store.Tx, service, most, limit int64) (dropped int64, err error) {
-	var n int64
-	if err := tx.QueryRow("SELECT count(*) FROM telemetry_event WHERE service = ?", service).Scan(&n); err != nil || n <= most {
-		return 0, err
+// position is the place of an event in the order of a service.
+type position struct{ at, id int64 }
+
+// excess returns the last of the events of a service that are more than a maximum; there is false if there are none.
+func excess(tx *store.Tx, service, maximum int64) (last position, there bool, err error) {
+	err = tx.QueryRow("SELECT at, id FROM telemetry_event WHERE service = ? ORDER BY at DESC, id DESC LIMIT 1 OFFSET ?", service, maximum).
+		Scan(&last.at, &last.id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return last, false, nil
 	}
-	return tx.Exec("DELETE FROM telemetry_event WHERE id IN (SELECT id FROM telemetry_event WHERE service = ? ORDER BY id LIMIT ?)", service,
-		min(n-most, limit))
+	return last, err == nil, err
+}
+
+// drop deletes the oldest events of a service up to a position, at most limit of them, and returns their number.
+func drop(tx *store.Tx, service int64, to position, limit int64) (dropped int64, err error) {
+	return tx.Exec("DELETE FROM telemetry_event WHERE id IN (SELECT id FROM telemetry_event WHERE service = ? AND (at < ? OR at = ? AND id <= ?)"+
+		" ORDER BY at, id LIMIT ?)", service, to.at, to.at, to.id, limit)
 }

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -113,11 +114,11 @@ func (p *plan) counted(result string) int {
 	return p.counts[result]
 }
 
-// sends configures the service.
-func (p *plan) sends(destination, more string) {
+// sends configures the service. most is maximumBufferedEvents, by default 1000.
+func (p *plan) sends(destination, most string) {
 	p.T.Helper()
-	p.Want(200, "PUT", "/api/v2/servers/"+p.server+"/services/"+p.service, `{"type":"DHCPActivityService","enabled":true,"maximumBufferedEvents":3,`+
-		`"dhcpv4Enabled":true,"dhcpv6Enabled":false,"destination":`+destination+more+`}`)
+	p.Want(200, "PUT", "/api/v2/servers/"+p.server+"/services/"+p.service, `{"type":"DHCPActivityService","enabled":true,`+
+		`"dhcpv4Enabled":true,"dhcpv6Enabled":false,"destination":`+destination+`,"maximumBufferedEvents":`+cmp.Or(most, "1000")+`}`)
 }
 
 // report applies events of the server.
@@ -177,7 +178,8 @@ func TestActivityReachesTheDestination(t *testing.T) {
 		return slices.Contains(requests, "GET /health Bearer secret")
 	})
 	to.set(200, "")
-	want := []string{"LEASE_END 00-00-5E-00-53-01 REPLACED", "LEASE_BEGIN 00-00-5E-00-53-02", "ADDRESS_ABANDONED 00-00-5E-00-53-02 CONFLICT"}
+	want := []string{"LEASE_END 00-00-5E-00-53-01 REPLACED", "LEASE_BEGIN 00-00-5E-00-53-02", "LEASE_END 00-00-5E-00-53-02 CONFLICT",
+		"ADDRESS_ABANDONED 00-00-5E-00-53-02 CONFLICT"}
 	apitest.Eventually(t, "all events are sent", func() bool { return p.counted("sent") == len(want) })
 	bodies, requests := to.accepted()
 	if got := kinds(t, bodies); !slices.Equal(got, want) {
@@ -213,7 +215,7 @@ func TestActivityReachesTheDestination(t *testing.T) {
 func TestActivityIsBounded(t *testing.T) {
 	p, to := start(t), newTarget(t)
 	to.set(500, "")
-	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "")
+	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "3")
 	for n := range uint64(10) {
 		p.report(p.record(2*n+1, dhcplease.Begin, one), p.record(2*n+2, dhcplease.Release, one))
 	}
@@ -241,15 +243,54 @@ func TestActivityOfReceivers(t *testing.T) {
 		!strings.HasPrefix(bodies[0], `{"sourcetype":"portolan:dhcp","time":1.000,"event":{"kind":"LEASE_BEGIN"`) {
 		t.Errorf("Splunk gets %q with %s", requests, bodies[0])
 	}
-	to.set(200, `{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":400,"error":{}}}]}`)
+	to.set(200, "{}") // not the answer of Elasticsearch
 	p.sends(`{"sinkType":"ELASTICSEARCH","url":"`+to.URL+`","index":"leases","username":"u","password":"p"}`, "")
 	p.report(p.record(2, dhcplease.Release, one), p.record(3, dhcplease.Begin, one))
+	apitest.Eventually(t, "the answer is not accepted", func() bool { return p.counted("failed") == 2 })
+	to.set(200, `{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":403}}]}`)
+	apitest.Eventually(t, "a refused event is not rejected", func() bool { return p.counted("failed") > 2 && p.counted("rejected") == 0 })
+	to.set(200, `{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":400,"error":{}}}]}`)
 	apitest.Eventually(t, "the events are sent", func() bool { return p.counted("sent") == 2 && p.counted("rejected") == 1 })
 	bodies, requests = to.accepted()
 	lines := strings.Split(bodies[1], "\n")
-	if requests[1] != "POST /leases/_bulk Basic dTpw" || len(lines) != 5 || !strings.HasPrefix(lines[0], `{"create":{"_id":"portolan-`) ||
+	if requests[1] != "POST /leases/_bulk Basic dTpw" || len(lines) != 5 || !strings.HasPrefix(lines[0], `{"create":{"_id":"`) ||
 		!strings.HasPrefix(lines[1], `{"@timestamp":2000,"dhcp":{"kind":"LEASE_END"`) {
 		t.Errorf("Elasticsearch gets %q with %s", requests, bodies[1])
+	}
+}
+
+// TestActivityOfRefusedMessage checks that a destination that refuses messages gets single events, and that these are rejected.
+func TestActivityOfRefusedMessage(t *testing.T) {
+	p, to := start(t), newTarget(t)
+	to.set(413, "")
+	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "")
+	p.report(p.record(1, dhcplease.Begin, one), p.record(2, dhcplease.Release, one), p.record(3, dhcplease.Begin, one))
+	apitest.Eventually(t, "the first events are rejected", func() bool { return p.counted("rejected") > 0 })
+	to.set(200, "")
+	apitest.Eventually(t, "no event waits", func() bool { return p.counted("sent")+p.counted("rejected") == 3 })
+	events := string(p.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'ERROR'"), "").Body)
+	if strings.Count(events, "rejects events for their content") != 1 {
+		t.Errorf("the events are %s", events)
+	}
+}
+
+// TestContinuedLeaseIsSentAgain checks that an end that another server corrects is followed by a beginning.
+func TestContinuedLeaseIsSentAgain(t *testing.T) {
+	p, to := start(t), newTarget(t)
+	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "")
+	now := uint64(p.Store.Now().Unix()) //nolint:gosec // a time
+	begin, expire, change := p.record(1, dhcplease.Begin, one), p.record(2, dhcplease.Expire, one), p.record(3, dhcplease.Change, one)
+	for i, r := range []*dhcplease.Record{&begin, &expire, &change} {
+		r.At = int64(now)*1000 + int64(i)*1000                                             //nolint:gosec // a time
+		r.Event.Lease.Start, r.Event.Lease.Expires = int64(now), int64(now)+int64(i)*500+1 //nolint:gosec // a time
+	}
+	p.report(begin, expire)
+	p.report(change)
+	apitest.Eventually(t, "all events are sent", func() bool { return p.counted("sent") == 3 })
+	bodies, _ := to.accepted()
+	if got := kinds(t, bodies); !slices.Equal(got, []string{"LEASE_BEGIN 00-00-5E-00-53-01", "LEASE_END 00-00-5E-00-53-01 EXPIRED",
+		"LEASE_BEGIN 00-00-5E-00-53-01"}) {
+		t.Errorf("the receiver has %q", got)
 	}
 }
 
@@ -269,6 +310,14 @@ func TestActivityIsRefused(t *testing.T) {
 		p.Refused(status, want[1], want[2], "PUT", "/api/v2/servers/"+p.server+"/services/"+p.service, fmt.Sprintf(`{"type":"DHCPActivityService","enabled":true,`+
 			`"maximumBufferedEvents":3,"dhcpv4Enabled":true,"dhcpv6Enabled":false,"destination":%s}`, destination))
 	}
+	p.sends(`{"sinkType":"HTTP","url":"https://x.example/a","token":"secret"}`, "")
+	for destination, field := range map[string]string{`{"sinkType":"HTTP","url":"https://y.example/a"}`: "token",
+		`{"sinkType":"HTTP","url":"https://x.example/a","caCertificate":"x"}`: "caCertificate"} {
+		p.Refused(400, "InvalidResourceFieldValue", field, "PUT", "/api/v2/servers/"+p.server+"/services/"+p.service,
+			fmt.Sprintf(`{"type":"DHCPActivityService","enabled":true,"maximumBufferedEvents":3,"dhcpv4Enabled":true,"dhcpv6Enabled":false,`+
+				`"destination":%s}`, destination))
+	}
+	p.sends(`{"sinkType":"HTTP","url":"https://x.example/b"}`, "")
 	p.Verify()
 }
 

@@ -124,7 +124,7 @@ func sample(t *testing.T, o server.Options) {
 				" SELECT 990005, id, configuration, low, low, 1, '{}' FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
 			tx.Write("INSERT INTO dhcp_refused_count (id, parent, configuration, version, body, identity, day, n)"+
 				" SELECT 990004, id, configuration, 1, '{}', 'i', 7, 1 FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1"),
-			tx.Write("INSERT INTO telemetry_event (id, service, body) VALUES (1, 1, '{}')"),
+			tx.Write("INSERT INTO telemetry_event (id, service, at, body) VALUES (1, 1, 7, '{}')"),
 			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
 			tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (1, ?, 3)",
 				dhcpdata.Total(map[string]string{"server": unit.Hash}).String()),
