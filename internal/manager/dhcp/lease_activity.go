@@ -33,8 +33,8 @@ type activityEvent struct {
 	EndReason string     `json:"endReason,omitempty"`
 }
 
-// addActivity adds the events of a change to those of the DHCPActivityService of the server. same is true if the client of the stored lease is
-// that of the change. An end is an event of the server that had the lease, also if its partner reports it.
+// addActivity adds the events of a change to those of the DHCPActivityService of the server. same is true if the client of the stored
+// lease is that of the change. An end is an event of the server that had the lease, also if its partner reports it.
 func (w *leaseWriter) addActivity(l storedLease, c leaseChange, same bool) error {
 	lasted := l.state == stateAllocated || l.state == stateLeased
 	if lasted && !(c.lasts() && same) {

@@ -45,7 +45,8 @@ func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error {
 	case d.SinkType == "ELASTICSEARCH" && d.Index == "":
 		return problem.Invalid("destination.index", "is required with ELASTICSEARCH")
 	}
-	if old, is := c.Old.(*DHCPActivityService); is && x.Destination != nil && old.Destination != nil && hostOf(x.Destination) != hostOf(old.Destination) {
+	old, is := c.Old.(*DHCPActivityService)
+	if is && x.Destination != nil && old.Destination != nil && hostOf(x.Destination) != hostOf(old.Destination) {
 		for name, secret := range map[string]schema.Secret{"token": x.Destination.Token, "password": x.Destination.Password} {
 			if secret.Sealed != "" && !secret.IsSet { // who cannot read it must not send it elsewhere
 				return problem.Invalid("destination."+name, "must be given again, because destination.url has another host")

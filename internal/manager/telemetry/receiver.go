@@ -241,7 +241,8 @@ func readBulk(answer []byte, events []waiting) (rejected []waiting, err error) {
 		return nil, fmt.Errorf("the answer is not that of a bulk request: %w", err)
 	}
 	if len(result.Items) != len(events) {
-		return nil, fmt.Errorf("the answer has %d items for %d events: check that the URL is that of Elasticsearch", len(result.Items), len(events))
+		return nil, fmt.Errorf("the answer has %d items for %d events: check that the URL is that of Elasticsearch", len(result.Items),
+			len(events))
 	}
 	for i, one := range result.Items {
 		switch status := one.Create.Status; {

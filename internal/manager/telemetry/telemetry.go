@@ -190,6 +190,6 @@ func excess(tx *store.Tx, service, maximum int64) (last position, there bool, er
 
 // drop deletes the oldest events of a service up to a position, at most limit of them, and returns their number.
 func drop(tx *store.Tx, service int64, to position, limit int64) (dropped int64, err error) {
-	return tx.Exec("DELETE FROM telemetry_event WHERE id IN (SELECT id FROM telemetry_event WHERE service = ? AND (at < ? OR at = ? AND id <= ?)"+
-		" ORDER BY at, id LIMIT ?)", service, to.at, to.at, to.id, limit)
+	return tx.Exec("DELETE FROM telemetry_event WHERE id IN (SELECT id FROM telemetry_event WHERE service = ?"+
+		" AND (at < ? OR at = ? AND id <= ?) ORDER BY at, id LIMIT ?)", service, to.at, to.at, to.id, limit)
 }
