@@ -274,8 +274,8 @@ func TestActivityOfRefusedMessage(t *testing.T) {
 	}
 }
 
-// TestContinuedLeaseIsSentAgain checks that an end that another server corrects is followed by a beginning.
-func TestContinuedLeaseIsSentAgain(t *testing.T) {
+// TestActivityOfContinuedLease checks that an end that another server corrects is followed by a beginning.
+func TestActivityOfContinuedLease(t *testing.T) {
 	p, to := start(t), newTarget(t)
 	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "")
 	now := uint64(p.Store.Now().Unix()) //nolint:gosec // a time
