@@ -36,8 +36,8 @@ func (s *leaseSource) next(r dhcplease.Record) dhcplease.Record {
 	return r
 }
 
-// TestLongLeaseReports reports 500 renewals a second on many leases. They write no history. It prints their share of the time of the writer,
-// the time from a report to the list of leases, and the time of a create alone and beside renewals.
+// TestLongLeaseReports reports 500 renewals a second on many leases. They write no history. It prints their share of the time of the
+// writer, the time from a report to the list of leases, and the time of a create alone and beside renewals.
 func TestLongLeaseReports(t *testing.T) {
 	if os.Getenv(apitest.LongTests) == "" {
 		t.Skip("this needs size; make test-long runs it")
@@ -67,8 +67,8 @@ func TestLongLeaseReports(t *testing.T) {
 		source.apply(t, all)
 	}
 	began := time.Now()
-	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.9"), Start: now.Unix(),
-		Expires: now.Unix() + 86400, MAC: "020100000001"})
+	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.9"),
+		Start: now.Unix(), Expires: now.Unix() + 86400, MAC: "020100000001"})
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.9'"), ""); r.Count() != 1 {
 		t.Errorf("the lease is not listed: %s", r.Body)
 	}
@@ -120,7 +120,7 @@ func TestLongLeaseReports(t *testing.T) {
 	beside := creates(1)
 	close(stop)
 	load.Wait()
-	t.Logf("a create of a network: %v alone, %v beside renewals, %.2f (goal 1.1)", alone.Round(time.Microsecond), beside.Round(time.Microsecond),
-		float64(beside)/float64(alone))
+	t.Logf("a create of a network: %v alone, %v beside renewals, %.2f (goal 1.1)", alone.Round(time.Microsecond),
+		beside.Round(time.Microsecond), float64(beside)/float64(alone))
 	m.Verify()
 }
