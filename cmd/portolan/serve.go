@@ -47,7 +47,7 @@ type serveCommand struct {
 	NearlyFull    int             `help:"The utilization in percent above which metrics and portolan status report a network as nearly full." default:"90" placeholder:"PERCENT"`
 	Sweep         bool            `help:"Allow reconciliation policies to probe the addresses of their networks from this machine."`
 	Feeds         string          `help:"The HTTP URL of the lists of names for response policy zones of the type FEED. {category} is replaced by each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
-	Outbound      []string        `help:"A prefix or address that the manager may connect to for webhooks and authenticators. Repeatable. Default: all except link-local addresses." placeholder:"PREFIX"`
+	Outbound      []string        `help:"A prefix or address that the manager may connect to for webhooks, lease events and authenticators. Repeatable. Default: all except link-local addresses." placeholder:"PREFIX"`
 	HistoryHeads  string          `help:"A file for signed heads of the history. Store it where the database owner cannot change it; portolan check --heads then detects changes of the history." type:"path" placeholder:"FILE"`
 	HistorySyslog string          `help:"The syslog server that receives each transaction and the signed heads (RFC 5424)." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	FiguresURL    string          `help:"A server with the HTTP API of Prometheus for figures over time, instead of the data directory. It must accept remote write." name:"figures-url" env:"PORTOLAN_FIGURES_URL" placeholder:"http://HOST:9090"`

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/dhcptest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -15,7 +16,9 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	_, one := m.leaseServer(configuration, "dhcp1")
 	other, two := m.leaseServer(configuration, "dhcp2")
-	m.hasNetwork(other, network)
+	if err := dhcptest.Deploy(t.Context(), m.Store, int64Of(t, other), int64Of(t, network)); err != nil {
+		t.Fatal(err)
+	}
 	start := m.Store.Now().Truncate(time.Second).Add(-2 * time.Hour)
 	hour := func(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 	a := netip.MustParseAddr("10.0.0.20")

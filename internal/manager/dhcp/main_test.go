@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
@@ -18,7 +16,6 @@ import (
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/telemetry"
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -125,25 +122,6 @@ func (m *manager) observe(configuration, name string) (server string, send func(
 		}); err != nil {
 			m.T.Fatal(err)
 		}
-	}
-}
-
-// hasNetwork records that a network is deployed to a server, with a unit that has no records: the live deployment reads it.
-func (m *manager) hasNetwork(server, network string) {
-	m.T.Helper()
-	packer, err := zstd.NewWriter(nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	unit, err := dhcpdata.NewUnit(dhcpdata.NetworkUnit(int64Of(m.T, network)), nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", int64Of(m.T, server), unit.ID,
-			unit.Hash, packer.EncodeAll([]byte("[]"), nil))
-	}); err != nil {
-		m.T.Fatal(err)
 	}
 }
 

@@ -91,11 +91,14 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	}
 	if err == nil && e.Address != nil { // a network on the same link can have the address
 		var holder *store.Resource
-		if holder, err = tx.Holding(network.Configuration, "networks", netip.MustParseAddr(*e.Address)); err == nil {
+		holder, err = tx.Holding(network.Configuration, "networks", netip.MustParseAddr(*e.Address))
+		if err == nil {
 			_, err = a.Visible(tx, holder.ID, caller)
+		} else if store.IsNotFound(err) { // the network is deployed, and deleted since
+			err = nil
 		}
 	}
-	if problem.IsNotFound(err) || store.IsNotFound(err) {
+	if problem.IsNotFound(err) {
 		err = problem.Query("network", "the relay, an option, or the address of the client leads to a network that you cannot see")
 	}
 	if err != nil {

@@ -53,7 +53,11 @@ func (q Question) network(tx *store.Tx, a *resource.API, caller resource.Caller)
 	if network.Type != "IPv4Network" && network.Type != "IPv6Network" {
 		return nil, problem.Query("network", "must be the id of an IPv4Network or IPv6Network, not of %s %d", network.Type, network.ID)
 	}
-	return tx.Get(q.Network) // a shown row has no span
+	row, err := tx.Get(q.Network) // a shown row has no span
+	if err != nil {
+		return nil, err
+	}
+	return row.Clone(), nil
 }
 
 // networkOfRelay returns the network that contains the relay: the only one that the caller sees in all configurations.

@@ -9,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
-	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 	"portolan/internal/wire/stream"
 )
@@ -83,25 +80,6 @@ func (m *manager) storeLease(address, network string) {
 				"version, body, state, server) SELECT (SELECT coalesce(max(id), 900000) + 1 FROM dhcp_lease), "+
 				"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
 				"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, id))
-	}); err != nil {
-		m.T.Fatal(err)
-	}
-}
-
-// hasNetwork records that a network is deployed to a server, with a unit that has no records: the live deployment reads it.
-func (m *manager) hasNetwork(server, network string) {
-	m.T.Helper()
-	packer, err := zstd.NewWriter(nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	unit, err := dhcpdata.NewUnit(dhcpdata.NetworkUnit(int64Of(m.T, network)), nil)
-	if err != nil {
-		m.T.Fatal(err)
-	}
-	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", int64Of(m.T, server), unit.ID,
-			unit.Hash, packer.EncodeAll([]byte("[]"), nil))
 	}); err != nil {
 		m.T.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/testkit/dhcptest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -18,7 +19,9 @@ func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease
 	configuration, _, _, _, network := m.Basics()
 	server, one := m.leaseServer(configuration, "dhcp1")
 	other, two := m.leaseServer(configuration, "dhcp2")
-	m.hasNetwork(other, network)
+	if err := dhcptest.Deploy(t.Context(), m.Store, int64Of(t, other), int64Of(t, network)); err != nil {
+		t.Fatal(err)
+	}
 	now := m.Store.Now().Truncate(time.Second)
 	l = dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: now.Add(-2 * time.Hour).Unix(),
 		Expires: now.Add(end).Unix(), MAC: "00005e005301", HostName: "host"}

@@ -48,7 +48,7 @@ func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error {
 	old, is := c.Old.(*DHCPActivityService)
 	if is && x.Destination != nil && old.Destination != nil && hostOf(x.Destination) != hostOf(old.Destination) {
 		for name, secret := range map[string]schema.Secret{"token": x.Destination.Token, "password": x.Destination.Password} {
-			if secret.Sealed != "" && !secret.IsSet { // who cannot read it must not send it elsewhere
+			if secret.Sealed != "" && !secret.IsSet { // a user who cannot read a secret must not send it to another host
 				return problem.Invalid("destination."+name, "must be given again, because destination.url has another host")
 			}
 		}

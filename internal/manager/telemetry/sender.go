@@ -51,7 +51,7 @@ type failure struct {
 	next     time.Time
 	// limit is the maximum number of events of the next message; 0 for maxBatch.
 	limit int
-	// dropped and rejected report whether events were dropped and rejected since the first failure.
+	// dropped reports whether events were dropped since none waited, and rejected whether any were rejected.
 	dropped, rejected bool
 }
 
@@ -186,8 +186,14 @@ func (s *Sender) sendAll(ctx context.Context, service int64) error {
 				b, err = read(tx, s.api, x, limit)
 			}
 			return err
-		}); err != nil || len(b.events) == 0 {
+		}); err != nil {
 			return err
+		}
+		if len(b.events) == 0 {
+			f := s.failureOf(service)
+			f.dropped = false // the next loss is another one
+			s.setFailure(service, f)
+			return nil
 		}
 		rejected, err := s.send(ctx, b)
 		switch {
@@ -237,9 +243,9 @@ func (s *Sender) accepted(ctx context.Context, b batch, rejected []waiting) erro
 	}); err != nil {
 		return err
 	}
-	after := failure{rejected: before.rejected || len(rejected) > 0}
+	after := failure{dropped: before.dropped, rejected: before.rejected || len(rejected) > 0}
 	if len(rejected) == len(b.events) {
-		after.attempts, after.limit, after.dropped = before.attempts, before.limit, before.dropped
+		after.attempts, after.limit = before.attempts, before.limit
 	}
 	s.setFailure(b.service, after)
 	s.Counted("sent", len(b.events)-len(rejected))
@@ -250,11 +256,12 @@ func (s *Sender) accepted(ctx context.Context, b batch, rejected []waiting) erro
 	return nil
 }
 
-// failed records a failed attempt. A destination that refuses a message gets smaller ones, down to one event, which is then rejected.
+// failed records a failed attempt. A destination that refuses a message for its size gets smaller ones, down to one event, which is then
+// rejected.
 func (s *Sender) failed(ctx context.Context, b batch, cause error) error {
 	f := s.failureOf(b.service)
 	var status *statusError
-	if errors.As(cause, &status) && (status.code == http.StatusBadRequest || status.code == http.StatusRequestEntityTooLarge) {
+	if errors.As(cause, &status) && status.code == http.StatusRequestEntityTooLarge {
 		if len(b.events) == 1 {
 			return s.accepted(ctx, b, b.events)
 		}

@@ -259,12 +259,18 @@ func TestActivityOfReceivers(t *testing.T) {
 	}
 }
 
-// TestActivityOfRefusedMessage checks that a destination that refuses messages gets single events, and that these are rejected.
+// TestActivityOfRefusedMessage checks that a destination that refuses messages for their size gets single events, and that these are
+// rejected. Other refusals lose no event.
 func TestActivityOfRefusedMessage(t *testing.T) {
 	p, to := start(t), newTarget(t)
-	to.set(413, "")
+	to.set(400, "") // a fault of the settings, such as an unknown index of Splunk
 	p.sends(`{"sinkType":"HTTP","url":"`+to.URL+`"}`, "")
 	p.report(p.record(1, dhcplease.Begin, one), p.record(2, dhcplease.Release, one), p.record(3, dhcplease.Begin, one))
+	apitest.Eventually(t, "two attempts fail", func() bool { return p.counted("failed") == 6 })
+	if n := p.counted("rejected"); n != 0 {
+		t.Errorf("%d events are rejected", n)
+	}
+	to.set(413, "")
 	apitest.Eventually(t, "the first events are rejected", func() bool { return p.counted("rejected") > 0 })
 	to.set(200, "")
 	apitest.Eventually(t, "no event waits", func() bool { return p.counted("sent")+p.counted("rejected") == 3 })

@@ -11,7 +11,10 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Fill reports as a service point with a server. The network has the id given and contains first, the first address of a range; the
@@ -86,4 +89,20 @@ func observation(network int64, now time.Time) dhcplease.Observation {
 		o.Refused = append(o.Refused, r)
 	}
 	return o
+}
+
+// Deploy stores that a network is deployed to a server, with a unit that has no records: the live deployment reads it.
+func Deploy(ctx context.Context, s *store.Store, server, network int64) error {
+	packer, err := zstd.NewWriter(nil)
+	if err != nil {
+		return err
+	}
+	unit, err := dhcpdata.NewUnit(dhcpdata.NetworkUnit(network), nil)
+	if err != nil {
+		return err
+	}
+	return s.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?)", server, unit.ID, unit.Hash,
+			packer.EncodeAll([]byte("[]"), nil))
+	})
 }
