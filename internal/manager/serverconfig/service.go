@@ -6,15 +6,17 @@ import (
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
 	"portolan/internal/manager/snmp"
 )
 
-// registerServices declares the services of servers. Each server is created with one service of each kind.
+// registerServices declares the services of servers. The services of a server are created with it.
 func registerServices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "services", Parents: []string{"servers"}}, &AnycastService{}, &DHCPActivityService{},
 		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FailoverAPIService{},
 		&FirewallService{}, &GatewayService{},
 		&InterfacesService{}, &LicenseService{}, &NTPService{}, &SNMPService{}, &SSHService{}, &SyslogService{})
+	r.Seed(createActivityServices)
 }
 
 // Service are the fields that every service of a server has.
@@ -23,7 +25,7 @@ type Service struct {
 	ServerVersion string `api:"serverVersion,readOnly"`
 }
 
-// BeforeWrite rejects requests to change a service of a server that is not connected.
+// BeforeWrite rejects requests to change a service of a server that is only planned: it is not connected and has no service point.
 func (x *Service) BeforeWrite(c *resource.Change) error {
 	if !c.IsRequested() {
 		return nil
@@ -36,8 +38,8 @@ func (x *Service) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if !FieldsOf(o).Connected {
-		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false): it has no services to configure", row.ID)
+	if f := FieldsOf(o); !f.Connected && f.ServicePoint == "" {
+		return problem.BadRequest("ServerNotConnected", "server %d is only planned: set connected or servicePoint before you configure its services", row.ID)
 	}
 	return nil
 }
@@ -390,23 +392,58 @@ func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 	return x.Service.BeforeWrite(c)
 }
 
-// createServices creates the services of a new server; a foreign server has none.
+// createServices creates the services of a new server. A foreign server has none, and a service point has those that act: the others are
+// settings of an appliance (D459).
 func createServices(c *resource.Change, x *Server) error {
-	if x.Profile == IsOtherServer || x.Profile == isServicePoint {
+	if x.Profile == IsOtherServer {
 		return nil
 	}
 	for _, t := range c.API.Collection("services").Types {
-		o := t.New()
-		if _, ofManager := o.(*FailoverAPIService); ofManager { // a service of managers only
+		switch t.New().(type) {
+		case *DHCPActivityService:
+		case *FailoverAPIService: // a service of managers only
 			continue
+		default:
+			if x.Profile == isServicePoint {
+				continue
+			}
 		}
-		h := schema.HeadOf(o)
-		h.Parent, h.Config = x.ID, x.Config
-		if _, err := c.Following().Create(t, o); err != nil {
+		if err := createService(c, t, x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createService creates a service of a server.
+func createService(c *resource.Change, t *schema.Type, x *Server) error {
+	o := t.New()
+	h := schema.HeadOf(o)
+	h.Parent, h.Config = x.ID, x.Config
+	_, err := c.Following().Create(t, o)
+	return err
+}
+
+// createActivityServices creates the DHCPActivityService of each server that lacks it: servers with the profile PORTOLAN_SERVICE_POINT had
+// none in earlier releases.
+func createActivityServices(c *resource.Change) error {
+	t := c.API.TypeNamed("DHCPActivityService")
+	has := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}
+	return resource.EachWithout(c, "servers", "services", has, func(id int64) error {
+		row, err := c.Tx.Get(id)
+		if err != nil {
+			return err
+		}
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		x, is := o.(*Server)
+		if !is || x.Profile == IsOtherServer {
+			return nil
+		}
+		return createService(c, t, x)
+	})
 }
 
 // The services that can be deployed.

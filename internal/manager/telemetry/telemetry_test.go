@@ -94,8 +94,8 @@ func start(t *testing.T) *plan {
 	p := &plan{API: a, counts: map[string]int{}}
 	configuration, _, _, _, network := a.Basics()
 	p.network = network
-	p.server = a.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_20",`+
-		`"connected":true,"servicePoint":"aaaa","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
+	p.server = a.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"PORTOLAN_SERVICE_POINT",`+
+		`"servicePoint":"aaaa","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
 	p.service = a.Want(200, "GET", "/api/v2/servers/"+p.server+"/services?"+apitest.Filter("type:'DHCPActivityService'"), "").Text("data.0.id")
 	s := telemetry.NewSender(a.Address, slog.New(slog.DiscardHandler), "Portolan/test")
 	s.Counted = func(result string, n int) {
