@@ -56,5 +56,6 @@ func TestServicesFollowTheProfile(t *testing.T) {
 			}
 		}
 	}
-	m.Want(200, "PUT", "/api/v2/servers/"+server+"/services/"+m.Want(200, "GET", "/api/v2/servers/"+server+"/services", "").Text("data.0.id"), settings)
+	service = m.Want(200, "GET", "/api/v2/servers/"+server+"/services", "").Text("data.0.id")
+	m.Want(200, "PUT", "/api/v2/servers/"+server+"/services/"+service, settings)
 }
