@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -14,21 +15,21 @@ import (
 func TestUsageCountsLeases(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()
-	server, source := m.leaseServer(configuration, "dhcp1")
+	server, source := m.LeaseServer(configuration, "dhcp1")
 	at := "/api/v2/networks/" + network
 	pool := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.29","exclusionRanges":["10.0.0.29"]}`)
 	upper := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.140-10.0.0.149"}`)
 	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.21","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:21"}}`)
 	start := m.Store.Now().Truncate(time.Second)
 	lease := func(last int) dhcplease.Lease {
-		return dhcplease.Lease{Network: int64Of(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}), Start: start.Unix(),
+		return dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}), Start: start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", last)}
 	}
 	for _, last := range []int{20, 22, 23, 30, 140, 141} {
-		source.event(dhcplease.Begin, start, lease(last))
+		source.Event(dhcplease.Begin, start, lease(last))
 	}
-	source.event(dhcplease.Decline, start, lease(23))
-	source.event(dhcplease.Release, start, lease(22))
+	source.Event(dhcplease.Decline, start, lease(23))
+	source.Event(dhcplease.Release, start, lease(22))
 	used := func(want string, path, field string) {
 		t.Helper()
 		if got := m.Want(200, "GET", path, "").Text(field); got != want {

@@ -13,6 +13,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -70,14 +71,14 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
-	_, send := m.observe(configuration, "dhcp2")
+	_, source := m.LeaseServer(configuration, "dhcp1")
+	_, send := m.Observe(configuration, "dhcp2")
 	now := m.Store.Now().Truncate(time.Second)
 	for i := range 50 {
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(),
 			MAC: fmt.Sprintf("00005e0053%02x", i)})
-		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: int64Of(t, network), Reason: "no-free-address", Message: "DISCOVER",
+		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: leasetest.Number(t, network), Reason: "no-free-address", Message: "DISCOVER",
 			Count: 1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}
 	var mu sync.Mutex
@@ -117,7 +118,7 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 		if text, plan = ask(collection, query); isGood(plan) {
 			return text, plan, true
 		}
-		m.forgetStatistics()
+		forgetStatistics(m)
 		text, plan = ask(collection, query)
 		return text, plan, isGood(plan)
 	}
@@ -166,7 +167,7 @@ func isSelected(plan []string) bool {
 }
 
 // forgetStatistics deletes the statistics of SQLite's planner. A new version of the schema makes all connections read them again.
-func (m *manager) forgetStatistics() {
+func forgetStatistics(m *leasetest.Manager) {
 	m.T.Helper()
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		if tx.RoundTrips() {
@@ -197,17 +198,17 @@ func isInOrder(plan []string) bool {
 func TestLeasesByTheirEnd(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
 	for i := range 40 {
 		end := now.Add(time.Duration(i) * time.Minute).Unix()
 		if i == 39 {
 			end = dhcplease.Infinite
 		}
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: end, MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}
-	source.event(dhcplease.Release, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"),
+	source.Event(dhcplease.Release, now, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
 		Start: now.Unix(), MAC: "00005e005300"})
 	at := func(i int) string { return now.Add(time.Duration(i) * time.Minute).UTC().Format(time.RFC3339) }
 	for text, want := range map[string]int{"le('" + at(5) + "')": 5, "lt('" + at(5) + "')": 4, "ge('" + at(30) + "')": 9,
@@ -222,7 +223,7 @@ func TestLeasesByTheirEnd(t *testing.T) {
 	}
 	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('noon')"), "")
 	m.Refused(400, "UnsupportedOrderByField", "leaseExpirationDateTime", "GET", "/api/v2/leases?orderBy=leaseExpirationDateTime", "")
-	source.send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: int64Of(t, network),
+	source.Send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: netip.MustParseAddr("10.0.0.21"), Expires: now.Add(100 * time.Hour).Unix()}})}})
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('"+at(99*60)+"')"), ""); r.Count() != 1 ||
 		r.Text("data.0.address") != "10.0.0.21" {

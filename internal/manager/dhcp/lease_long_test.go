@@ -10,31 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
 // leasesVariable is the number of leases of TestLongLeaseReports; the goals of docs/scale.md are for a million.
 const leasesVariable = "PORTOLAN_TEST_LEASES"
-
-// apply applies records in one transaction. It can be called from any goroutine.
-func (s *leaseSource) apply(t *testing.T, records []any) {
-	t.Helper()
-	if err := s.m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
-		return s.m.leases.Apply(tx, s.point, 1, records)
-	}); err != nil {
-		t.Error(err)
-	}
-}
-
-// next returns a record with the next sequence.
-func (s *leaseSource) next(r dhcplease.Record) dhcplease.Record {
-	r.Journal, r.Previous = "j", s.sequence
-	s.sequence++
-	r.Sequence = s.sequence
-	return r
-}
 
 // TestLongLeaseReports reports 500 renewals a second on many leases. They write no history. It prints their share of the time of the
 // writer, the time from a report to the list of leases, and the time of a create alone and beside renewals.
@@ -53,21 +35,21 @@ func TestLongLeaseReports(t *testing.T) {
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/9"}`)
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now()
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(1 + i>>16), byte(i >> 8), byte(i)}) } //nolint:gosec // parts
 	const step = 2000
 	for first := 0; first < n; first += step {
 		var all []any
 		for i := first; i < min(first+step, n); i++ {
-			all = append(all, source.next(dhcplease.Record{At: now.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.Begin,
-				Lease: dhcplease.Lease{Network: int64Of(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
+			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.Begin,
+				Lease: dhcplease.Lease{Network: leasetest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
 					MAC: fmt.Sprintf("0200%08x", i), HostName: fmt.Sprintf("host-%d", i)}}}))
 		}
-		source.apply(t, all)
+		source.Apply(all)
 	}
 	began := time.Now()
-	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.9"),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.9"),
 		Start: now.Unix(), Expires: now.Unix() + 86400, MAC: "020100000001"})
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.9'"), ""); r.Count() != 1 {
 		t.Errorf("the lease is not listed: %s", r.Body)
@@ -81,14 +63,14 @@ func TestLongLeaseReports(t *testing.T) {
 			for i := from; i < min(from+dhcplease.MaxRenewals, first+count); i++ {
 				some = append(some, dhcplease.Renewal{Address: address(i * 7919 % n), Expires: now.Unix() + 90000})
 			}
-			all = append(all, source.next(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: int64Of(t, network),
+			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
 				Packed: dhcplease.Pack(some)}}))
 		}
 		return all
 	}
 	const minute = 500 * 60
 	began = time.Now()
-	source.apply(t, renewals(0, minute))
+	source.Apply(renewals(0, minute))
 	took := time.Since(began)
 	t.Logf("a minute of 500 renewals a second: %v of the writer, %.2f %% (goal 2 %%)", took.Round(time.Millisecond), took.Seconds()/60*100)
 	if m.LastTransaction() != last {
@@ -113,7 +95,7 @@ func TestLongLeaseReports(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(100 * time.Millisecond): // 50 renewals each: the rate of the load, not a condition
-				source.apply(t, renewals(second*50, 50))
+				source.Apply(renewals(second*50, 50))
 			}
 		}
 	})

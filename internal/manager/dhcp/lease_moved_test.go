@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"portolan/internal/testkit/dhcptest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -14,15 +15,15 @@ import (
 func TestLeasesOfMovedNetwork(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, one := m.leaseServer(configuration, "dhcp1")
-	other, two := m.leaseServer(configuration, "dhcp2")
-	if err := dhcptest.Deploy(t.Context(), m.Store, int64Of(t, other), int64Of(t, network)); err != nil {
+	_, one := m.LeaseServer(configuration, "dhcp1")
+	other, two := m.LeaseServer(configuration, "dhcp2")
+	if err := dhcptest.Deploy(t.Context(), m.Store, leasetest.Number(t, other), leasetest.Number(t, network)); err != nil {
 		t.Fatal(err)
 	}
 	start := m.Store.Now().Truncate(time.Second).Add(-2 * time.Hour)
 	hour := func(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 	a := netip.MustParseAddr("10.0.0.20")
-	old := dhcplease.Lease{Network: int64Of(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(), MAC: "00005e005301"}
+	old := dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(), MAC: "00005e005301"}
 	half := start.Add(30 * time.Minute)
 	next := old
 	next.Start, next.Expires, next.MAC = half.Unix(), hour(24).Unix(), "00005e005302"
@@ -51,51 +52,51 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 		return dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: old.Network,
 			Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: a, Expires: expires.Unix()}, {Address: a.Next(), Expires: expires.Unix()}})}}
 	}
-	one.event(dhcplease.Begin, start, old)
-	two.event(dhcplease.Begin, half, next)
+	one.Event(dhcplease.Begin, start, old)
+	two.Event(dhcplease.Begin, half, next)
 	held := func(what string) {
 		t.Helper()
 		is(what, "DHCP_ALLOCATED", "00-00-5E-00-53-02", "dhcp2", text(hour(24)))
 	}
 	held("the lease of the new server")
-	one.event(dhcplease.Expire, hour(1), old)
+	one.Event(dhcplease.Expire, hour(1), old)
 	held("the end of the former lease")
 	spans("the end of the former lease", "REPLACED", "")
-	one.send(renewal(hour(48)))
+	one.Send(renewal(hour(48)))
 	held("a renewal by the former server")
 	late := old
 	late.Start, late.MAC, late.Expires = start.Add(10*time.Minute).Unix(), "00005e005303", hour(72).Unix()
-	one.event(dhcplease.Begin, start.Add(10*time.Minute), late)
+	one.Event(dhcplease.Begin, start.Add(10*time.Minute), late)
 	held("a late lease of the former server")
-	one.event(dhcplease.Release, start.Add(15*time.Minute), late)
+	one.Event(dhcplease.Release, start.Add(15*time.Minute), late)
 	held("its end")
 	spans("the late end", "REPLACED", "RELEASED", "")
 	late.Start = hour(1).Unix()
-	one.event(dhcplease.Begin, hour(1), late)
+	one.Event(dhcplease.Begin, hour(1), late)
 	held("a newer lease of a server that does not have the network")
 	order := m.Want(201, "POST", "/api/v2/networks/"+network+"/leaseActions", `{"address":"10.0.0.20","action":"END_LEASE"}`).Text("id")
 	for _, from := range []struct {
-		*leaseSource
+		*leasetest.Source
 		state string
 	}{{one, "PENDING"}, {two, "DONE"}} {
 		l := next
 		l.MAC = map[string]string{"PENDING": late.MAC, "DONE": next.MAC}[from.state]
-		from.send(dhcplease.Record{At: hour(1).UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: l, Order: int64Of(t, order)}})
+		from.Send(dhcplease.Record{At: hour(1).UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: l, Order: leasetest.Number(t, order)}})
 		if r := m.Want(200, "GET", "/api/v2/leaseActions/"+order, ""); r.Text("state") != from.state {
 			t.Errorf("the action is %s", r.Body)
 		}
 	}
 	is("the action", "DHCP_FREE", "00-00-5E-00-53-02", "dhcp2", "")
 	spans("the action", "REPLACED", "RELEASED", "ENDED")
-	two.send(renewal(hour(48)))
+	two.Send(renewal(hour(48)))
 	is("a renewal without a lease", "DHCP_FREE", "00-00-5E-00-53-02", "dhcp2", "")
 	// The same client gets the address from the new server: the end that the former server reports is of its own lease.
-	one.event(dhcplease.Begin, hour(1), old)
+	one.Event(dhcplease.Begin, hour(1), old)
 	again := old
 	again.Start, again.Expires = hour(2).Unix(), hour(24).Unix()
-	two.event(dhcplease.Begin, hour(2), again)
-	one.event(dhcplease.Expire, hour(2), old)
+	two.Event(dhcplease.Begin, hour(2), again)
+	one.Event(dhcplease.Expire, hour(2), old)
 	is("the end of the same client's former lease", "DHCP_ALLOCATED", "00-00-5E-00-53-01", "dhcp2", text(hour(24)))
-	two.send(renewal(hour(48)))
+	two.Send(renewal(hour(48)))
 	is("a renewal", "DHCP_ALLOCATED", "00-00-5E-00-53-01", "dhcp2", text(hour(48)))
 }

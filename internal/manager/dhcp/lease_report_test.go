@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -15,12 +16,12 @@ import (
 func TestLeasesAreReported(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()
-	server, source := m.leaseServer(configuration, "dhcp1")
+	server, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
-	lease := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(24 * time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31", RemoteID: "00ff",
 		VendorClass: "4d534654", Parameters: []int{1, 3, 6}}
-	source.event(dhcplease.Begin, start, lease)
+	source.Event(dhcplease.Begin, start, lease)
 	one := m.Want(200, "GET", "/api/v2/leases?"+filter("type:'DHCPv4Lease'"), "")
 	for field, want := range map[string]string{"address": "10.0.0.20", "state": "DHCP_ALLOCATED", "macAddress": "00-00-5E-00-53-01",
 		"hostName": "lamp", "circuitId": "eth0/1", "remoteId": "0x00FF", "vendorClassIdentifier": "MSFT", "server.id": server,
@@ -53,21 +54,21 @@ func TestLeasesAreReported(t *testing.T) {
 		}
 	}
 	later := start.Add(48 * time.Hour)
-	source.send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
+	source.Send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: lease.Address, Expires: later.Unix()}})}})
 	if r := m.Want(200, "GET", "/api/v2/leases/"+id, ""); r.Text("leaseExpirationDateTime") != later.UTC().Format(time.RFC3339) {
 		t.Errorf("after the renewal: %s", r.Body)
 	}
 	end := start.Add(30 * time.Minute)
-	source.event(dhcplease.Release, end, lease)
-	source.sequence-- // as after an answer that was lost, from a spool that begins anew
-	source.event(dhcplease.Begin, end, lease)
+	source.Event(dhcplease.Release, end, lease)
+	source.Sequence-- // as after an answer that was lost, from a spool that begins anew
+	source.Event(dhcplease.Begin, end, lease)
 	if r := m.Want(200, "GET", "/api/v2/leases/"+id, ""); r.Text("state") != "DHCP_FREE" || r.Text("leaseExpirationDateTime") != "" {
 		t.Errorf("after the release: %s", r.Body)
 	}
 	next := lease
 	next.MAC, next.Start, next.HostName, next.CircuitID = "00005e005302", end.Add(time.Minute).Unix(), "radio", ""
-	source.event(dhcplease.Begin, end.Add(time.Minute), next)
+	source.Event(dhcplease.Begin, end.Add(time.Minute), next)
 	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
 	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" ||
 		spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
@@ -83,7 +84,7 @@ func TestLeasesAreReported(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac+"/leaseSpans", ""); r.Count() != 1 || r.Text("data.0.circuitId") != "eth0/1" {
 		t.Errorf("the spans of the hardware address: %s", r.Body)
 	}
-	source.event(dhcplease.Decline, end.Add(2*time.Minute), next)
+	source.Event(dhcplease.Decline, end.Add(2*time.Minute), next)
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
 		t.Errorf("after the decline: %s", r.Body)
 	}
@@ -91,7 +92,7 @@ func TestLeasesAreReported(t *testing.T) {
 	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
 		t.Errorf("the events are %s", r.Body)
 	}
-	source.event(dhcplease.Abandon, end.Add(3*time.Minute), dhcplease.Lease{Network: lease.Network,
+	source.Event(dhcplease.Abandon, end.Add(3*time.Minute), dhcplease.Lease{Network: lease.Network,
 		Address: netip.MustParseAddr("10.0.0.77"), Start: end.Unix(), Expires: later.Unix()})
 	r = m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT' and message:contains('10.0.0.77')"), "")
 	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
@@ -108,7 +109,7 @@ func TestLeasesAreReported(t *testing.T) {
 func TestLeasesOfAddresses(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	at := "/api/v2/networks/" + network
 	r := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.29","highWaterMark":15}`)
 	reserved := m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.40","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:40"}}`)
@@ -117,14 +118,14 @@ func TestLeasesOfAddresses(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second)
 	end := start.Add(time.Hour)
 	for _, n := range []string{"20", "21", "22", "40"} {
-		l := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0." + n), Start: start.Unix(),
+		l := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0." + n), Start: start.Unix(),
 			Expires: end.Unix(), MAC: "00005e0053" + n, CircuitID: "0102"}
 		if n == "40" {
-			l.Reservation = int64Of(t, reserved)
+			l.Reservation = leasetest.Number(t, reserved)
 		}
-		source.event(dhcplease.Begin, start, l)
+		source.Event(dhcplease.Begin, start, l)
 	}
-	source.event(dhcplease.Decline, start, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.22"),
+	source.Event(dhcplease.Decline, start, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.22"),
 		Expires: end.Unix()})
 	for _, path := range []string{"/api/v2/addresses/" + reserved, at + "/addresses?" + filter("address:'10.0.0.40'")} {
 		got := m.Want(200, "GET", path, "")
@@ -152,22 +153,22 @@ func TestLeasesOfAddresses(t *testing.T) {
 func TestLeaseSnapshot(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second)
 	var leases []dhcplease.Lease
 	for _, a := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22"} {
-		l := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr(a), Start: start.Unix(),
+		l := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr(a), Start: start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: "00005e0053" + a[len(a)-2:]}
-		source.event(dhcplease.Begin, start, l)
+		source.Event(dhcplease.Begin, start, l)
 		leases = append(leases, l)
 	}
 	snapshot := func(part int, last bool, some ...dhcplease.Lease) {
-		source.send(dhcplease.Record{At: start.UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 1 << 63, Part: part, Last: last, Leases: some}})
+		source.Send(dhcplease.Record{At: start.UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 1 << 63, Part: part, Last: last, Leases: some}})
 	}
 	snapshot(0, false, leases[0])
 	during := leases[0]
 	during.Address, during.MAC = netip.MustParseAddr("10.0.0.30"), "00005e005330"
-	source.event(dhcplease.Begin, start, during)
+	source.Event(dhcplease.Begin, start, during)
 	snapshot(1, true, leases[2])
 	all := m.Want(200, "GET", "/api/v2/leases?orderBy=asc(address)&fields=address,state", "")
 	if got := string(all.Body); !strings.Contains(got, `{"address":"10.0.0.20","state":"DHCP_ALLOCATED"},{"address":"10.0.0.21","state":"DHCP_FREE"},`+
@@ -181,11 +182,11 @@ func TestLeaseSnapshot(t *testing.T) {
 func TestLeaseActions(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second)
-	lease := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp"}
-	source.event(dhcplease.Begin, start, lease)
+	source.Event(dhcplease.Begin, start, lease)
 	actions := "/api/v2/networks/" + network + "/leaseActions"
 	m.Refused(404, "ResourceNotFound", "10.0.0.21", "POST", actions, `{"address":"10.0.0.21","action":"END_LEASE"}`)
 	m.Refused(409, "ResourceConflictsWithOther", "not abandoned", "POST", actions, `{"address":"10.0.0.20","action":"CLEAR_ADDRESS"}`)
@@ -201,8 +202,8 @@ func TestLeaseActions(t *testing.T) {
 		r.Text("macAddress.address") != "00-00-5E-00-53-01" || r.Text("address") != "10.0.0.20" {
 		t.Errorf("the reserved address is %s", r.Body)
 	}
-	source.send(dhcplease.Record{At: start.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: lease,
-		Order: int64Of(t, end.Text("id"))}})
+	source.Send(dhcplease.Record{At: start.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: lease,
+		Order: leasetest.Number(t, end.Text("id"))}})
 	if r := m.Want(200, "GET", "/api/v2/leaseActions/"+end.Text("id"), ""); r.Text("state") != "DONE" {
 		t.Errorf("the order is %s", r.Body)
 	}
@@ -215,10 +216,10 @@ func TestLeasesByRights(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.Basics()
 	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second)
 	for n, of := range map[string]string{"10.0.0.20": network, "10.0.1.20": hidden} {
-		source.event(dhcplease.Begin, start, dhcplease.Lease{Network: int64Of(t, of), Address: netip.MustParseAddr(n), Start: start.Unix(),
+		source.Event(dhcplease.Begin, start, dhcplease.Lease{Network: leasetest.Number(t, of), Address: netip.MustParseAddr(n), Start: start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"})
 	}
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)

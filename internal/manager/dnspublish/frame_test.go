@@ -106,7 +106,7 @@ func TestPartsOfZonesEqualWholeZones(t *testing.T) {
 }
 
 func comparePartsOfZones(t *testing.T, seed uint64) {
-	s := &structure{API: start(t), random: rand.New(rand.NewPCG(seed, 45))}
+	s := &structure{API: start(t).API, random: rand.New(rand.NewPCG(seed, 45))}
 	s.configuration = s.ID("/api/v2/configurations", `{"name":"main"}`)
 	at := "/api/v2/configurations/" + s.configuration
 	s.view = s.ID(at+"/views", `{"name":"live"}`)

@@ -5,13 +5,17 @@ import (
 	"os"
 	"testing"
 
-	"portolan/internal/engine/store"
+	"portolan/internal/engine/resource"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/dnssec"
+	"portolan/internal/manager/imports"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/tftppublish"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -20,22 +24,33 @@ func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 // TestOnPostgreSQL runs the tests of this package on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
-// points are service points that confirm nothing.
-type points struct{}
-
-func (points) Changed(*store.Tx, string) {}
-
-func (points) Wake(string) {}
-
-func (points) Serving(*store.Tx, string, string) (dnspublish.Serving, error) {
-	return dnspublish.Serving{Exists: true, Provides: checkin.Capabilities{checkin.AnswersZones: true}, Silent: true}, nil
+// manager is the API with a deployer, and service points that confirm what a test says.
+type manager struct {
+	*apitest.API
+	points *deploytest.Points
 }
 
-// start returns the API with a deployer, for several clients.
-func start(t *testing.T) *apitest.API {
+// packages are the registrations that the tests need.
+var packages = []func(*resource.Registry){ipam.Register, dns.Register, dnssec.Register, serverconfig.Register, dnspublish.Register}
+
+// startAlone returns the API for one client.
+func startAlone(t *testing.T) *manager {
 	t.Helper()
-	a := apitest.NewConcurrent(t, ipam.Register, dns.Register, dnssec.Register, serverconfig.Register, dnspublish.Register)
-	d := dnspublish.NewDeployer(a.Address, points{}, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	a.Work(d.Run)
-	return a
+	return newManager(apitest.New(t, packages...))
+}
+
+// start returns the API for several clients.
+func start(t *testing.T) *manager {
+	t.Helper()
+	return newManager(apitest.NewConcurrent(t, packages...))
+}
+
+// newManager starts the deployer of an API.
+func newManager(a *apitest.API) *manager {
+	m := &manager{API: a, points: &deploytest.Points{Provides: checkin.Capabilities{checkin.AnswersZones: true}}}
+	resource.Provide(a.Address.Provisions, dnspublish.Options{Services: map[string]dnspublish.Service{
+		dhcppublish.ServiceV4: dhcppublish.Service{API: a.Address}, serverconfig.ServiceTFTP: tftppublish.Service{API: a.Address}}})
+	a.REST.Apply = imports.Apply(a.Address, a.REST.Show)
+	a.Work(dnspublish.NewDeployer(a.Address, m.points, slog.New(slog.DiscardHandler)).Run)
+	return m
 }

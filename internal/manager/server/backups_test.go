@@ -79,7 +79,7 @@ func TestBackupSchedules(t *testing.T) {
 		`{"name":"x","interval":"P1D"}`:                             "startDateTime",
 		`{"name":"x","state":"QUEUED","localBackupsEnabled":false}`: "state",
 	} {
-		if r := m.Do("POST", database+"/schedules", body); r.StatusCode != 400 || !named(r, field) {
+		if r := m.Do("POST", database+"/schedules", body); r.StatusCode != 400 || !r.Names(field) {
 			t.Errorf("%s: %d %s", body, r.StatusCode, r.Body)
 		}
 	}
@@ -104,12 +104,12 @@ func TestBackupsAreSent(t *testing.T) {
 	}
 	for name, content := range map[string]string{"cut": whole[:len(whole)-9], "none": "what is this",
 		"turned": whole[:len(whole)/2] + "x" + whole[len(whole)/2+1:]} {
-		if r := send(name, content); r.StatusCode != 400 || !named(r, "fileData") {
+		if r := send(name, content); r.StatusCode != 400 || !r.Names("fileData") {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}
 	for _, name := range []string{".hidden", "a b", strings.Repeat("x", 101)} {
-		if r := send(name, whole); r.StatusCode != 400 || !named(r, "fileData") {
+		if r := send(name, whole); r.StatusCode != 400 || !r.Names("fileData") {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.Body)
 		}
 	}

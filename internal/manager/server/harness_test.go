@@ -21,6 +21,7 @@ import (
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/testkit/pgtest"
 	"portolan/internal/testkit/snmpagent"
 )
@@ -160,4 +161,13 @@ func readZone(text, origin string) (zone string, records []dns.RR, err error) {
 		return "", nil, err
 	}
 	return z.Zone, z.Records, nil
+}
+
+// deployment creates a DNS server with a service point that never answers, below a configuration.
+func (m *manager) deployment(configuration string) *deploytest.Plan {
+	m.T.Helper()
+	point, _ := m.create("wire")
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
+		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
+	return deploytest.NewPlan(&m.Client, configuration, point)
 }

@@ -18,16 +18,16 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main","checkNamesValidation":"WARN"}`)
-	d := m.deployment("/api/v2/configurations/" + configuration)
-	zone := strings.TrimPrefix(d.zone, "/api/v2/zones/")
-	server := strings.TrimPrefix(d.server, "/api/v2/servers/")
+	d := m.deployment(configuration)
+	zone := strings.TrimPrefix(d.Zone, "/api/v2/zones/")
+	server := strings.TrimPrefix(d.Server, "/api/v2/servers/")
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8","name":"`+mark+`-block"}`)
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.77.1.0/24","name":"`+mark+`-network"}`)
 	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.77.1.9","state":"STATIC","name":"`+mark+`-address"}`)
-	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"`+mark+`_record","recordType":"A","rdata":"192.0.2.1","comment":"`+mark+`"}`)
-	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"`+mark+`"}`)
-	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED_WITH_WARNINGS")
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"`+mark+`_record","recordType":"A","rdata":"192.0.2.1","comment":"`+mark+`"}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"`+mark+`"}`)
+	d.Ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED_WITH_WARNINGS")
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Do("POST", "/api/v2/sessions", `{"username":"`+mark+`-user","password":"x"}`, "Authorization:")
 
 	eve, asEve := m.User("eve", "NO_ACCESS")
@@ -68,7 +68,7 @@ func TestHiddenResourcesStayHidden(t *testing.T) {
 		}
 	}
 	// The answers to changes reveal nothing more.
-	records := m.Want(200, "GET", d.zone+"/resourceRecords?limit=2", "")
+	records := m.Want(200, "GET", d.Zone+"/resourceRecords?limit=2", "")
 	numbers := map[string]string{"zones": zone, "blocks": block, "networks": network, "servers": server, "configurations": configuration,
 		"resourceRecords": records.Text("data.0.id"), "addresses": m.Want(200, "GET", "/api/v2/addresses?filter=name:contains('"+mark+"')",
 			"").Text("data.0.id")}

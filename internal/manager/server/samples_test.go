@@ -13,6 +13,7 @@ import (
 	"portolan/internal/manager/discovery"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -148,17 +149,17 @@ func makeServers(m *manager) {
 // makeDeployments makes a deployment.
 func makeDeployments(m *manager) {
 	at := "/api/v2/configurations/" + m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-	d := m.deployment(at)
-	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d := m.deployment(strings.TrimPrefix(at, "/api/v2/configurations/"))
+	d.Ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	// It stops being a service point and becomes one again: no deployment waits for it.
-	m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
-	m.deploymentIs(d.last, "FAILED")
-	m.Want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
-	d.carries(d.server+"/deployments", `{"type":"DifferentialDeployment","service":"DNS"}`)
-	d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"y"}`)
-	d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+d.record+`}]}`)
+	m.Want(200, "PATCH", d.Server, `{"servicePoint":null}`)
+	deploytest.Await(&m.Client, d.Last, "FAILED")
+	m.Want(200, "PATCH", d.Server, `{"servicePoint":"`+d.Point+`"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"DifferentialDeployment","service":"DNS"}`)
+	d.Carries(d.Zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.Record, `{"text":"y"}`)
+	d.Carries("/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+d.Record+`}]}`)
 }
 
 // makeFailoverPairs makes a failover pair.
@@ -166,8 +167,9 @@ func makeFailoverPairs(m *manager) {
 	configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
 	server, source := m.leaseServer(configuration, "pair1")
 	partner, _ := m.leaseServer(configuration, "pair2")
-	p := &pairMember{leaseSource: source, server: server, key: "0"}
-	p.reports(dhcplease.Pair{Partner: int64Of(m.T, partner), State: "COMMUNICATIONS-INTERRUPTED"})
+	now := m.Store.Now()
+	source.send(dhcplease.Record{At: now.UnixMilli(), Pair: &dhcplease.Pair{Partner: int64Of(m.T, partner),
+		State: "COMMUNICATIONS-INTERRUPTED", Key: strings.Repeat("0", 64), MCLT: 3600, Since: now.Unix()}})
 	m.Want(201, "POST", "/api/v2/servers/"+server+"/dhcpPartnerActions", `{"partner":{"id":`+partner+`},"action":"PARTNER_DOWN"}`)
 }
 

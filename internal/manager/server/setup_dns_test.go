@@ -12,6 +12,7 @@ import (
 	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 )
 
 // TestFirstDNSServer checks each request of the guided setup: an enrolled service point, its application by the default configuration, a
@@ -50,7 +51,7 @@ func TestFirstDNSServer(t *testing.T) {
 		t.Errorf("before the deployment the server answers %s", r.Body)
 	}
 	last := m.ID("/api/v2/servers/"+server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	m.deploymentIs(last, "COMPLETED")
+	deploytest.Await(&m.Client, last, "COMPLETED")
 	r := m.Want(200, "GET", lookup, "")
 	if r.Text("status") != "NOERROR" || !strings.Contains(r.Text("answers.0"), "SOA") || r.Text("server") != "127.0.0.1:"+port ||
 		!strings.Contains(string(r.Body), `"aa"`) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"portolan/internal/base/problem"
 	"portolan/internal/engine/event"
@@ -51,6 +52,8 @@ type API struct {
 	REST     *rest.Server
 	Identity *identity.Service
 
+	// mounted has the operations of mounted families; nil without them.
+	mounted *http.ServeMux
 	// ctx ends with the test, which then waits for the workers.
 	ctx     context.Context
 	workers sync.WaitGroup
@@ -77,9 +80,15 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 // NewConcurrent is New for a test with several clients or with workers. It runs on both databases, and under the race detector.
 func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
+	return NewAt(t, nil, register...)
+}
+
+// NewAt is NewConcurrent with a clock; nil means that of the machine.
+func NewAt(t *testing.T, now func() time.Time, register ...func(*resource.Registry)) *API {
+	t.Helper()
 	RunParallel(t)
 	a := &API{Client: Client{T: t}}
-	options := store.Options{Speedup: 10}
+	options := store.Options{Speedup: 10, Now: now}
 	var err error
 	if os.Getenv(OnPostgres) != "" {
 		options.Database = pgtest.Filled(t, key(register), func(url string) error { return fill(store.Options{Database: url}, register) })
@@ -174,8 +183,25 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 	return err
 }
 
-// serve handles a request of the address API as a manager does.
+// Mount also serves the operations of a family.
+func (a *API) Mount(f *family.Family) {
+	if a.mounted == nil {
+		a.mounted = http.NewServeMux()
+	}
+	for i := range f.Paths {
+		handle := f.Paths[i].Handler()
+		a.mounted.HandleFunc(f.Paths[i].Pattern, func(w http.ResponseWriter, r *http.Request) { a.answerError(w, r, handle(w, r)) })
+	}
+}
+
+// serve handles a request as a manager does.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	if a.mounted != nil {
+		if h, pattern := a.mounted.Handler(r); pattern != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+	}
 	var caller resource.Caller
 	var err error
 	if r.Method != http.MethodPost || r.URL.Path != published.Base+"/sessions" {
@@ -188,6 +214,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = a.REST.Serve(w, r, caller)
 	}
+	a.answerError(w, r, err)
+}
+
+// answerError answers a request with an error. An unexpected error fails the test.
+func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,25 @@ type Client struct {
 type Reply struct {
 	*http.Response
 	Body []byte
+}
+
+// Shows fails the test where fields of the reply, by their dotted paths, have other values.
+func (r Reply) Shows(t testing.TB, fields map[string]string) {
+	t.Helper()
+	for field, want := range fields {
+		if got := r.Text(field); got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+}
+
+// Names reports whether an error names a field, or a member of it.
+func (r Reply) Names(field string) bool {
+	list, _ := r.Get("fields").([]any)
+	return slices.ContainsFunc(list, func(one any) bool {
+		text := fmt.Sprint(one)
+		return text == field || strings.HasPrefix(text, field+".") || strings.HasPrefix(text, field+"[")
+	})
 }
 
 // Get returns the member of the body at a dotted path, whose numbers are array indexes; nil if it does not exist.

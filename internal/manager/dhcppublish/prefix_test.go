@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -62,13 +63,13 @@ func TestPrefixExplanation(t *testing.T) {
 	is(client+"&prefix=true", "", "56", "2001:db8:100:8000::/54")
 	is(client+"&prefix=true&requested=2001:db8:100:8200::/56", "2001:db8:100:8200::", "56", "2001:db8:100:8000::/54")
 	is(client+"&prefix=true&requested=::/60", "", "56", "2001:db8:100:8000::/54")
-	_, source := m.leaseServer(p.configuration, "dhcp7")
+	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
 	lease := func(mac, iaid int, address string) dhcplease.Lease {
-		return dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.MustParseAddr(address), PrefixLength: 56, Start: now,
+		return dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr(address), PrefixLength: 56, Start: now,
 			Expires: now + 3600, DUID: fmt.Sprintf("000300010200000000%02x", mac), IAID: uint32(iaid)} //nolint:gosec // small
 	}
-	begin := func(l dhcplease.Lease) { source.event(dhcplease.Begin, time.Unix(now, 0), l) }
+	begin := func(l dhcplease.Lease) { source.Event(dhcplease.Begin, time.Unix(now, 0), l) }
 	begin(lease(1, 7, "2001:db8:100:8100::"))
 	is(client+"&prefix=true&iaid=7", "2001:db8:100:8100::", "56", "2001:db8:100:8000::/54")
 	r := explain("&macAddress=02:00:00:00:00:02&prefix=true&requested=2001:db8:100:8100::/56")
@@ -97,14 +98,14 @@ func TestPrefixExplanation(t *testing.T) {
 func TestPrefixSpans(t *testing.T) {
 	p, _ := prefixPlan(t)
 	m := p.manager
-	server, source := m.leaseServer(p.configuration, "dhcp7")
+	server, source := m.LeaseServer(p.configuration, "dhcp7")
 	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
-	lease := dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8100::"), PrefixLength: 56,
+	lease := dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8100::"), PrefixLength: 56,
 		Start: start.Unix(), Expires: start.Add(24 * time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7}
-	source.event(dhcplease.Begin, start, lease)
+	source.Event(dhcplease.Begin, start, lease)
 	address := lease
 	address.Address, address.PrefixLength, address.IAID = netip.MustParseAddr("2001:db8:100::177"), 0, 1
-	source.event(dhcplease.Begin, start, address)
+	source.Event(dhcplease.Begin, start, address)
 	for _, collection := range []string{"leases", "leaseSpans", "networks/" + p.network + "/leaseSpans"} {
 		for text, want := range map[string]string{"prefix:'2001:db8:100:8100::/56'": "2001:db8:100:8100::/56",
 			"prefix:contains('2001:db8:100:81ff::9')": "2001:db8:100:8100::/56", "prefix:contains('2001:db8:100:8100::')": "2001:db8:100:8100::/56",
@@ -141,7 +142,7 @@ func TestPrefixSpans(t *testing.T) {
 	}
 	longer := lease
 	longer.PrefixLength, longer.Start = 60, start.Add(time.Minute).Unix()
-	source.event(dhcplease.Change, start.Add(time.Minute), longer)
+	source.Event(dhcplease.Change, start.Add(time.Minute), longer)
 	r := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'2001:db8:100:8100::'"), "")
 	if r.Count() != 2 || r.Text("data.0.endReason") != "REPLACED" || r.Text("data.0.prefix") != "2001:db8:100:8100::/56" ||
 		r.Text("data.1.prefix") != "2001:db8:100:8100::/60" || r.Text("data.1.endDateTime") != "" {
@@ -150,7 +151,7 @@ func TestPrefixSpans(t *testing.T) {
 	m.Verify()
 	// A server that has lost its leases gets the prefix and the address back, with the association and the DUID.
 	list := m.Store.Now().Unix() << 30
-	source.send(dhcplease.Record{At: m.Store.Now().UnixMilli(),
+	source.Send(dhcplease.Record{At: m.Store.Now().UnixMilli(),
 		Snapshot: &dhcplease.Snapshot{ID: uint64(list), Last: true, Lost: true}}) //nolint:gosec // not negative
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("server.id:"+server), ""); r.Count() != 0 {
 		t.Errorf("the server still has %s", r.Body)
@@ -181,9 +182,9 @@ func TestPrefixSpans(t *testing.T) {
 func TestReserve6IsUndone(t *testing.T) {
 	p, _ := prefixPlan(t)
 	m := p.manager
-	_, source := m.leaseServer(p.configuration, "dhcp7")
+	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Truncate(time.Second)
-	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.MustParseAddr("2001:db8:100::177"),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100::177"),
 		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7})
 	r := m.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"2001:db8:100::177","action":"RESERVE"}`)
 	state := func(want string) {

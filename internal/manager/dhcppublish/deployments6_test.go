@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/hex"
@@ -8,6 +8,8 @@ import (
 
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -27,8 +29,7 @@ func TestDHCPv6Deployment(t *testing.T) {
 	p := m.dhcpServer()
 	block := m.ID("/api/v2/configurations/"+p.configuration+"/blocks", `{"type":"IPv6Block","name":"six","range":"2001:db8::/32"}`)
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv6Network","name":"quay6","range":"2001:db8:0:1::/64"}`)
-	p.point, _ = m.create("dhcp6")
-	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
+	p.point = "dhcp6"
 	p.server = m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp6","profile":"DNS_DHCP_SERVER_20",`+
 		`"servicePoint":"`+p.point+`","interfaces":[{"managementAddress":"2001:db8:0:1::5"}]}`)
 	own := m.Want(200, "GET", "/api/v2/servers/"+p.server+"/interfaces", "").Text("data.0.id")
@@ -40,19 +41,13 @@ func TestDHCPv6Deployment(t *testing.T) {
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"default-lease-time","value":7200}`)
 	unicast := m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ClientOption","name":"unicast","value":"2001:db8::5"}`)
 	refused := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
-	if got := p.deploymentIs(refused, "FAILED"); !strings.Contains(got, "option unicast of IPv6Network 2001:db8:0:1::/64 (quay6)") {
+	if got := deploytest.Await(&p.Client, refused, "FAILED"); !strings.Contains(got, "option unicast of IPv6Network 2001:db8:0:1::/64 (quay6)") {
 		t.Errorf("the message is %s", got)
 	}
 	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+unicast, "")
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ClientOption","name":"vendor-opts","value":"00000009000100015a"}`)
 	id := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
-	apitest.Eventually(t, "the deployment waits for the service point", func() bool {
-		r := p.Want(200, "GET", "/api/v2/deployments/"+id, "")
-		if r.Text("state") == "FAILED" {
-			t.Fatalf("the deployment failed: %s", r.Text("message"))
-		}
-		return r.Text("percentComplete") == "90"
-	})
+	deploytest.AwaitPoint(&p.Client, id)
 	p.fetch()
 	c, err := dhcpdata.Compile(p.units, nil)
 	if err != nil {
@@ -100,11 +95,11 @@ func TestDHCPv6Deployment(t *testing.T) {
 	if r.Text("address") != offered || !strings.Contains(string(r.Body), "link address 2001:db8:0:1::77") {
 		t.Errorf("by its relay: %s", r.Body)
 	}
-	_, source := m.leaseServer(p.configuration, "dhcp7")
+	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
-	held := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now, Expires: now + 3600,
+	held := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now, Expires: now + 3600,
 		DUID: "00030001020000000001", IAID: 7}
-	source.send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
+	source.Send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
 	if r := explain("&macAddress=02:00:00:00:00:01&iaid=7"); r.Text("address") != "2001:db8:0:1::177" {
 		t.Errorf("the holder of a lease gets %s", r.Body)
 	}
@@ -117,7 +112,7 @@ func TestDHCPv6Deployment(t *testing.T) {
 		`"clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:0a"}}`)
 	apitest.Eventually(t, "a reservation is live", func() bool {
 		p.fetch()
-		return strings.Contains(strings.Join(p.items(dhcpdata.NetworkUnit(int64Of(t, network))), "\n"), "2001:db8:0:1::a\"")
+		return strings.Contains(strings.Join(p.items(dhcpdata.NetworkUnit(leasetest.Number(t, network))), "\n"), "2001:db8:0:1::a\"")
 	})
 	for query, field := range map[string]string{"": "clientIdentifier", "&clientIdentifier=00": "clientIdentifier",
 		"&macAddress=x": "macAddress",

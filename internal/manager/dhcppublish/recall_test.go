@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -16,7 +17,7 @@ import (
 func (p *dhcpPlan) orders() (all []dhcpdata.Order, restored int64) {
 	p.T.Helper()
 	p.fetch()
-	for _, text := range append(p.items(dhcpdata.ServerUnit), p.items(dhcpdata.NetworkUnit(int64Of(p.T, p.network)))...) {
+	for _, text := range append(p.items(dhcpdata.ServerUnit), p.items(dhcpdata.NetworkUnit(leasetest.Number(p.T, p.network)))...) {
 		item, err := dhcpdata.Decode(dhcpdata.Record(text))
 		if err != nil {
 			p.T.Fatal(err)
@@ -40,18 +41,18 @@ func TestLostLeasesAreRestored(t *testing.T) {
 	m.ID("/api/v2/networks/"+p.network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.90"}`)
 	p.deploys()
 	p.confirms(p.revision)
-	source := m.leaseSource(p.certificate)
+	source := m.SourceOf(p.point)
 	now := m.Store.Now().Truncate(time.Second)
 	sequence := map[string]uint64{}
 	send := func(journal string, r dhcplease.Record) {
 		t.Helper()
 		r.Journal, r.Previous, r.At = journal, sequence[journal], now.UnixMilli()
-		source.sequence = sequence[journal]
+		source.Sequence = sequence[journal]
 		sequence[journal]++
-		source.send(r)
+		source.Send(r)
 	}
 	lease := func(n int, expires time.Duration) dhcplease.Lease {
-		return dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + n)}),
+		return dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + n)}),
 			Start:   now.Unix() - 7200,
 			Expires: now.Add(expires).Unix(), MAC: fmt.Sprintf("00005e0053%02x", n), HostName: fmt.Sprintf("host-%d", n), CircuitID: "657468302f31"}
 	}

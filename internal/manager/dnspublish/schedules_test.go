@@ -1,31 +1,24 @@
-package server
+package dnspublish_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gosnmp/gosnmp"
-
-	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
-	"portolan/internal/manager/notify"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/wire/zonedata"
 )
 
 // scheduled creates a schedule of one server with further fields.
-func (d *deploying) scheduled(name, more string) string {
-	return `{"type":"DeploymentSchedule","name":"` + name + `","deploymentServices":["DNS"],"servers":[{"id":` + filepath.Base(d.server) + `}],` +
+func scheduled(d *deploytest.Plan, name, more string) string {
+	return `{"type":"DeploymentSchedule","name":"` + name + `","deploymentServices":["DNS"],"servers":[{"id":` + filepath.Base(d.Server) + `}],` +
 		more + `}`
 }
 
@@ -33,23 +26,21 @@ func (d *deploying) scheduled(name, more string) string {
 func TestDeploymentSchedules(t *testing.T) {
 	var mu sync.Mutex
 	ahead := time.Duration(0)
-	m := startManager(t, func(o *Options) {
-		o.Now = func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Now().Add(ahead)
-		}
-	})
+	m := newManager(apitest.NewAt(t, func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Now().Add(ahead)
+	}, packages...))
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := m.deployment(at)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
 	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	daily := m.ID(at+"/schedules", d.scheduled("daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	daily := m.ID(at+"/schedules", scheduled(d, "daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	path := "/api/v2/schedules/" + daily
 	apitest.Eventually(t, "it is known when it is due", func() bool { return m.Want(200, "GET", path, "").Text("nextDateTime") == start })
-	once := m.ID(at+"/schedules", d.scheduled("once", `"startDateTime":"`+start+`"`))
+	once := m.ID(at+"/schedules", scheduled(d, "once", `"startDateTime":"`+start+`"`))
 	deployments := func(kind string) int {
-		return m.Want(200, "GET", d.server+"/deployments?"+filter("type:'"+kind+"' and method:'SCHEDULED'"), "").Count()
+		return m.Want(200, "GET", d.Server+"/deployments?"+apitest.Filter("type:'"+kind+"' and method:'SCHEDULED'"), "").Count()
 	}
 	if n := deployments("ValidationDeployment"); n != 0 {
 		t.Errorf("%d before it is due", n)
@@ -70,11 +61,11 @@ func TestDeploymentSchedules(t *testing.T) {
 		t.Errorf("what is due once is due again: %s", r.Body)
 	}
 	// A day later it is due again. A server that is no longer a service point is an event.
-	m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
+	m.Want(200, "PATCH", d.Server, `{"servicePoint":null}`)
 	apitest.Eventually(t, "what was deployed to it has ended", func() bool {
-		return m.Want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").Count() == 0
+		return m.Want(200, "GET", d.Server+"/deployments?"+apitest.Filter("state:in('QUEUED','RUNNING')"), "").Count() == 0
 	})
-	m.ID(at+"/schedules", d.scheduled("late", `"deploymentType":"FullDeployment","startDateTime":"`+
+	m.ID(at+"/schedules", scheduled(d, "late", `"deploymentType":"FullDeployment","startDateTime":"`+
 		time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339)+`"`))
 	mu.Lock()
 	ahead += 24 * time.Hour
@@ -83,11 +74,11 @@ func TestDeploymentSchedules(t *testing.T) {
 		return deployments("ValidationDeployment") == 2
 	})
 	apitest.Eventually(t, "a failed deployment is reported", func() bool {
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "late did not deploy")
 	})
 	// Below the server and the schedule.
-	if r := m.Want(200, "GET", d.server+"/schedules", ""); r.Count() != 3 {
+	if r := m.Want(200, "GET", d.Server+"/schedules", ""); r.Count() != 3 {
 		t.Errorf("the server has %s", r.Body)
 	}
 	if r := m.Want(200, "GET", path+"/servers", ""); r.Text("data.0.name") != "wire" {
@@ -100,16 +91,16 @@ func TestDeploymentSchedules(t *testing.T) {
 // TestSchedulesCountFromNowOn checks that times before a schedule was set or enabled do not count. A schedule that ran once does not run
 // again when its deletion is undone.
 func TestSchedulesCountFromNowOn(t *testing.T) {
-	m := startManager(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := m.deployment(at)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
 	now := time.Now().UTC()
-	old := m.ID(at+"/schedules", d.scheduled("old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
-	off := m.ID(at+"/schedules", d.scheduled("off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
+	old := m.ID(at+"/schedules", scheduled(d, "old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	off := m.ID(at+"/schedules", scheduled(d, "off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
 		`"deploymentType":"ValidationDeployment"`))
 	m.Want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, apitest.MergePatch)
-	once := m.ID(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
+	once := m.ID(at+"/schedules", scheduled(d, "once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
 	for _, id := range []string{old, off} {
 		apitest.Eventually(t, "it is due tomorrow", func() bool {
 			r := m.Want(200, "GET", "/api/v2/schedules/"+id, "")
@@ -118,7 +109,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 		})
 	}
 	ran := func() int {
-		return m.Want(200, "GET", d.server+"/deployments?"+filter("method:'SCHEDULED'"), "").Count()
+		return m.Want(200, "GET", d.Server+"/deployments?"+apitest.Filter("method:'SCHEDULED'"), "").Count()
 	}
 	apitest.Eventually(t, "it runs once", func() bool { return ran() == 1 })
 	m.Want(204, "DELETE", "/api/v2/schedules/"+once, "")
@@ -126,7 +117,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/schedules/"+old, "")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
 	apitest.Eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })
-	other := m.ID(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
+	other := m.ID(at+"/schedules", scheduled(d, "other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
 	apitest.Eventually(t, "another one is seen", func() bool {
 		return m.Want(200, "GET", "/api/v2/schedules/"+other,
 			"").Text("nextDateTime") != ""
@@ -147,22 +138,20 @@ func TestDeletedServersEndDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := m.deployment(at)
-	point, _ := m.create("second")
-	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
-		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	const point = "second"
 	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
 		`","interfaces":[{"managementAddress":"10.0.0.98"}]}`)
-	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.Server)+`},{"id":`+other+`}]}`)
 	id := m.ID(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	apitest.Eventually(t, "the server is deployed to", func() bool {
-		states := filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')")
+		states := apitest.Filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')")
 		return m.Want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+states, "").Count() == 1
 	})
 	m.Want(204, "DELETE", "/api/v2/servers/"+other, "")
-	m.Want(204, "DELETE", "/api/v2/deploymentRoles/"+m.Want(200, "GET", d.server+"/deploymentRoles", "").Text("data.0.id"), "")
-	m.Want(204, "DELETE", d.server, "")
-	m.deploymentIs(id, "COMPLETED")
+	m.Want(204, "DELETE", "/api/v2/deploymentRoles/"+m.Want(200, "GET", d.Server+"/deploymentRoles", "").Text("data.0.id"), "")
+	m.Want(204, "DELETE", d.Server, "")
+	deploytest.Await(&m.Client, id, "COMPLETED")
 	left := 1
 	if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT (SELECT count(*) FROM deployment_wait) + (SELECT count(*) FROM dns_served) + " +
@@ -178,7 +167,7 @@ func TestSchedulesRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := m.deployment(at)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
 	elsewhere := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
@@ -189,8 +178,8 @@ func TestSchedulesRefused(t *testing.T) {
 		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {
-		r := m.Do("POST", at+"/schedules", d.scheduled("bad", more))
-		if r.StatusCode != 400 || r.Text("code") != want[0] || !named(r, want[1]) || !strings.Contains(r.Text("message"), want[2]) {
+		r := m.Do("POST", at+"/schedules", scheduled(d, "bad", more))
+		if r.StatusCode != 400 || r.Text("code") != want[0] || !r.Names(want[1]) || !strings.Contains(r.Text("message"), want[2]) {
 			t.Errorf("%s: %d %s", more, r.StatusCode, r.Body)
 		}
 	}
@@ -202,8 +191,8 @@ func TestSchedulesRefused(t *testing.T) {
 func TestDeploymentsArePruned(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
-	d := m.deployment("/api/v2/configurations/" + configuration)
-	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
+	d := deploytest.NewPlan(&m.Client, configuration, "wire")
+	d.Ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 	for want, before := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
 		if n, err := dnspublish.Prune(t.Context(), m.Address, m.Store.Update, before); err != nil || n != want {
 			t.Errorf("before %s: %d (%v)", before, n, err)
@@ -220,10 +209,10 @@ func TestGroupDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := m.deployment(at)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
 	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","overrideConfigurationLevelDnsValidation":true,`+
 		`"dnsZoneValidationEnabled":true,"interfaces":[{"managementAddress":"10.0.0.98"}]}`)
-	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.Server)+`},{"id":`+other+`}]}`)
 	if r := m.Want(200, "GET", group+"/servers", ""); r.Count() != 2 {
 		t.Fatalf("the group has %s", r.Body)
 	}
@@ -232,7 +221,7 @@ func TestGroupDeployments(t *testing.T) {
 	}
 	m.Refused(400, "ServerNotConnected", "second", "POST", group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	id := m.ID(group+"/deployments", `{"type":"ValidationDeployment","service":"DNS"}`)
-	if message := m.deploymentIs(id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "server "+other+": COMPLETED_WITH_WARNINGS") {
+	if message := deploytest.Await(&m.Client, id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "server "+other+": COMPLETED_WITH_WARNINGS") {
 		t.Errorf("it says %q", message)
 	}
 	if r := m.Want(200, "GET", "/api/v2/deployments/"+id+"/deployments", ""); r.Count() != 2 {
@@ -254,161 +243,13 @@ func TestGroupDeployments(t *testing.T) {
 	m.Verify()
 }
 
-// mailServer takes messages, and gives each with its receivers; the first attempt is refused.
-func mailServer(t *testing.T) (address string, messages chan string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	messages = make(chan string, 10)
-	go func() {
-		for n := 0; ; n++ {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			takeMail(c, n == 0, messages)
-		}
-	}()
-	return l.Addr().String(), messages
-}
-
-// takeMail speaks SMTP with one client.
-func takeMail(c net.Conn, busy bool, messages chan<- string) {
-	defer func() { _ = c.Close() }()
-	in := bufio.NewReader(c)
-	say := func(text string) { _, _ = io.WriteString(c, text+"\r\n") }
-	say("220 mail.test")
-	var to []string
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		switch word := strings.ToUpper(strings.Fields(line + " x")[0]); {
-		case word == "EHLO" || word == "HELO":
-			say("250 mail.test")
-		case busy:
-			say("451 later")
-		case word == "RCPT" && strings.Contains(line, "nobody"):
-			say("550 unknown")
-		case word == "RCPT":
-			to = append(to, strings.TrimSpace(line))
-			say("250 ok")
-		case word == "DATA":
-			say("354 go on")
-			var text strings.Builder
-			for {
-				line, err := in.ReadString('\n')
-				if err != nil {
-					return
-				}
-				if line == ".\r\n" {
-					break
-				}
-				text.WriteString(line)
-			}
-			messages <- strings.Join(to, " ") + "\n" + text.String()
-			say("250 taken")
-		case word == "QUIT":
-			say("221 bye")
-			return
-		default:
-			say("250 ok")
-		}
-	}
-}
-
-// TestNotificationGroups checks that groups are notified of their events by mail and by traps, also if the first attempt fails.
-func TestNotificationGroups(t *testing.T) {
-	apitest.Slow(t)
-	address, messages := mailServer(t)
-	mail, err := notify.ParseMail("smtp://" + address + "?from=portolan@example.net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	traps, err := notify.ParseTraps("snmp://harbour@" + listener.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := startManager(t, func(o *Options) { o.Mail, o.Traps = mail, []*notify.Traps{traps} })
-	user := func(name string) string {
-		return m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
-	}
-	ada, grace, nobody := user("ada"), user("grace"), user("nobody")
-	group := m.ID("/api/v2/groups", `{"name":"operators"}`)
-	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+grace+`}`)
-	only := `"eventSubscriptions":[{"category":"DEPLOYMENT","eventTypes":["FAILED"]}]`
-	id := m.ID("/api/v2/notificationGroups", `{"type":"NotificationGroup","name":"on call","notificationType":"SMTP_SERVICE",`+only+`,"subjects":[{"id":`+ada+`},{"id":`+group+`}]}`)
-	m.Want(201, "POST", "/api/v2/notificationGroups/"+id+"/subjects", `{"id":`+nobody+`}`)
-	m.ID("/api/v2/notificationGroups", `{"type":"NotificationGroup","notificationType":"SNMP_TRAP_SERVICE",`+only+`}`)
-	happens := func(kind, text string) {
-		if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
-			return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", SourceName: "ns1", Message: text}, 0)
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	happens("SUCCESS", "a success without subscribers")
-	happens("FAILED", "the zone would not go — out")
-	buffer := make([]byte, 4096)
-	if err := listener.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	n, _, err := listener.ReadFrom(buffer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	packet, err := gosnmp.Default.SnmpDecodePacket(buffer[:n])
-	if err != nil || packet.Community != "harbour" ||
-		!strings.Contains(fmt.Sprintf("%s", packet.Variables[len(packet.Variables)-2].Value), "would not go") {
-		t.Errorf("the trap is %+v (%v)", packet, err)
-	}
-	select {
-	case text := <-messages:
-		if !strings.Contains(text, "ada@example.net") || !strings.Contains(text, "grace@example.net") || strings.Contains(text, "nobody wants") ||
-			!strings.Contains(text, "the zone would not go =E2=80=94 out") || !strings.Contains(text, "Subject: Portolan: DEPLOYMENT FAILED") {
-			t.Errorf("the message is\n%s", text)
-		}
-	case <-time.After(60 * time.Second):
-		t.Fatal("no mail is sent")
-	}
-	apitest.Eventually(t, "no second mail is sent", func() bool {
-		left := 1
-		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
-			return tx.QueryRow("SELECT count(*) FROM notice").Scan(&left)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return left == 0
-	})
-	m.Refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, apitest.MergePatch)
-	plain := startManager(t, func(o *Options) { o.Mail = nil })
-	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
-		early := plain.ID("/api/v2/notificationGroups", body)
-		plain.Want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, apitest.MergePatch)
-		warned := plain.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
-		if warned.Count() != 1 || !strings.Contains(warned.Text("data.0.message"), flag) {
-			t.Errorf("nothing warns of a group that cannot be told: %s", warned.Body)
-		}
-	}
-}
-
 // TestFullDeploymentAfterRestore checks that a full deployment reaches a service point that serves content newer than a restored database.
 // A server whose service point falls silent is an event.
 func TestFullDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
-	d := m.deployment("/api/v2/configurations/" + configuration)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	application := m.Want(200, "GET", "/user/api/v1/fleetInstances?name=wire", "").Text("data.0.applications.0.id")
+	d := deploytest.NewPlan(&m.Client, configuration, "wire")
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	number := func() (n int64) {
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT number FROM dns_server").Scan(&n)
@@ -419,23 +260,18 @@ func TestFullDeploymentAfterRestore(t *testing.T) {
 	}
 	later := number() + 1
 	serves := zonedata.Revision{Number: later}.String()
-	if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
-		return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?, 1, 'd', ?)", d.point,
-			`{"applications":[{"id":"`+application+`","content":"`+serves+`"}]}`)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	m.deploymentIs(d.last, "COMPLETED")
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.points.Confirm(d.Point, serves)
+	deploytest.Await(&m.Client, d.Last, "COMPLETED")
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	if n := number(); n <= later {
 		t.Errorf("the service point serves %d and is to serve %d: it would not ask for it", later, n)
 	}
 	if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
-		return serverconfig.PointsMoved(tx, []string{"another", d.point}, "connectionStatus", "NOT_CONNECTED", []string{"it is silent"})
+		return serverconfig.PointsMoved(tx, []string{"another", d.Point}, "connectionStatus", "NOT_CONNECTED", []string{"it is silent"})
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'SERVER_MONITORING'"), "")
+	r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'SERVER_MONITORING'"), "")
 	if r.Count() != 1 || r.Text("data.0.message") != "Server wire: its service point is NOT_CONNECTED: it is silent" ||
 		r.Text("data.0.eventType") != "WARNING" {
 		t.Errorf("the events are %s", r.Body)

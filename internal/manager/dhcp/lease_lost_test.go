@@ -1,4 +1,4 @@
-package server
+package dhcp_test
 
 import (
 	"fmt"
@@ -9,12 +9,13 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
 // lostPlan is a server with one lease that lasts, at 10.0.0.20, and one that has expired, at 10.0.0.21.
 type lostPlan struct {
-	*manager
+	*leasetest.Manager
 	network, server, point string
 }
 
@@ -22,10 +23,10 @@ func newLostPlan(t *testing.T) lostPlan {
 	t.Helper()
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	server, source := m.leaseServer(configuration, "dhcp1")
+	server, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
 	for i, end := range []time.Duration{time.Hour, -10 * time.Minute} {
-		source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
 			Start:   now.Add(-time.Hour).Unix(), Expires: now.Add(end).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}
@@ -97,7 +98,7 @@ func TestLeasesOfDeletedServer(t *testing.T) {
 // time. A user can end the others.
 func TestLeasesOfLostServicePoint(t *testing.T) {
 	p := newLostPlan(t)
-	p.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+p.point, "")
+	p.DeleteServicePoint(p.point)
 	p.is("10.0.0.20", "DHCP_ALLOCATED", p.server, "NOT_CONNECTED", "")
 	p.endsLost(0, 1)
 	p.endsLost(0, 0)
@@ -121,7 +122,7 @@ func TestActionsOfLostServicePoint(t *testing.T) {
 		state[address] = r.Text("id")
 	}
 	p.endsLost(0, 0)
-	p.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+p.point, "")
+	p.DeleteServicePoint(p.point)
 	p.endsLost(0, 2)
 	p.endsLost(0, 0)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "NOT_CONNECTED", "ENDED")

@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/base64"
@@ -8,6 +8,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/wire/dhcpdata"
 
 	"github.com/klauspost/compress/zstd"
@@ -61,7 +62,7 @@ func TestDHCPZones(t *testing.T) {
 	declaration = m.ID(all, forward+`"TSIG","dynamicUpdateSigningKey":{"id":`+good+`}}`)
 	validates := func() string {
 		t.Helper()
-		return m.deploymentIs(m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`),
+		return deploytest.Await(&m.Client, m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`),
 			"COMPLETED_WITH_WARNINGS")
 	}
 	if got := validates(); !strings.Contains(got, "PTR records of clients are not updated: no zone contains 0.0.10.in-addr.arpa") {

@@ -1,4 +1,4 @@
-package server
+package dhcp_test
 
 import (
 	"net/netip"
@@ -8,31 +8,31 @@ import (
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/testkit/dhcptest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
 // newLostPair returns a plan with the server dhcp1, whose lease of 10.0.0.20 began two hours ago and ends in a time, and with its partner
 // dhcp2, which has the network as well.
-func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease, one, two *leaseSource) {
+func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease, one, two *leasetest.Source) {
 	t.Helper()
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
-	server, one := m.leaseServer(configuration, "dhcp1")
-	other, two := m.leaseServer(configuration, "dhcp2")
-	if err := dhcptest.Deploy(t.Context(), m.Store, int64Of(t, other), int64Of(t, network)); err != nil {
+	server, one := m.LeaseServer(configuration, "dhcp1")
+	other, two := m.LeaseServer(configuration, "dhcp2")
+	if err := dhcptest.Deploy(t.Context(), m.Store, leasetest.Number(t, other), leasetest.Number(t, network)); err != nil {
 		t.Fatal(err)
 	}
 	now := m.Store.Now().Truncate(time.Second)
-	l = dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: now.Add(-2 * time.Hour).Unix(),
+	l = dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: now.Add(-2 * time.Hour).Unix(),
 		Expires: now.Add(end).Unix(), MAC: "00005e005301", HostName: "host"}
-	one.event(dhcplease.Begin, time.Unix(l.Start, 0), l)
+	one.Event(dhcplease.Begin, time.Unix(l.Start, 0), l)
 	return lostPlan{m, network, server, m.Want(200, "GET", "/api/v2/servers/"+server, "").Text("servicePoint")}, l, one, two
 }
 
 // renews reports the renewal of a lease.
-func (s *leaseSource) renews(at time.Time, l dhcplease.Lease, expires time.Time) {
-	s.m.T.Helper()
-	s.send(dhcplease.Record{At: at.UnixMilli(), Renewals: &dhcplease.Renewals{Network: l.Network,
+func renews(s *leasetest.Source, at time.Time, l dhcplease.Lease, expires time.Time) {
+	s.Send(dhcplease.Record{At: at.UnixMilli(), Renewals: &dhcplease.Renewals{Network: l.Network,
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: l.Address, Expires: expires.Unix()}})}})
 }
 
@@ -41,23 +41,23 @@ func (s *leaseSource) renews(at time.Time, l dhcplease.Lease, expires time.Time)
 func TestRenewalContinuesEndedLease(t *testing.T) {
 	p, l, one, two := newLostPair(t, -time.Hour)
 	end, later := time.Unix(l.Expires, 0), p.Store.Now().Truncate(time.Second).Add(time.Hour)
-	one.event(dhcplease.Expire, end, l)
+	one.Event(dhcplease.Expire, end, l)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
-	two.renews(end.Add(-time.Minute), l, later)
+	renews(two, end.Add(-time.Minute), l, later)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
-	one.renews(end.Add(time.Minute), l, later)
+	renews(one, end.Add(time.Minute), l, later)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
-	two.renews(end.Add(time.Minute), l, later)
+	renews(two, end.Add(time.Minute), l, later)
 	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2", "data.0.hostName": "host",
+	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2", "data.0.hostName": "host",
 		"data.0.leaseExpirationDateTime": later.UTC().Format(time.RFC3339)})
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and endDateTime:null"), "")
-	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "",
+	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "",
 		"data.0.startDateTime": time.Unix(l.Start, 0).UTC().Format(time.RFC3339)})
 	p.Verify()
-	two.event(dhcplease.Release, later, l)
+	two.Event(dhcplease.Release, later, l)
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "RELEASED"})
+	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "RELEASED"})
 	p.Verify()
 }
 
@@ -66,22 +66,22 @@ func TestRenewalContinuesEndedLease(t *testing.T) {
 func TestReleasedLeaseStaysEnded(t *testing.T) {
 	p, l, one, two := newLostPair(t, time.Hour)
 	now := p.Store.Now().Truncate(time.Second)
-	one.event(dhcplease.Release, now.Add(-time.Minute), l)
+	one.Event(dhcplease.Release, now.Add(-time.Minute), l)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
-	two.renews(now, l, now.Add(2*time.Hour))
+	renews(two, now, l, now.Add(2*time.Hour))
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
 	changed := l
 	changed.HostName = "other"
-	two.event(dhcplease.Change, now.Add(-2*time.Minute), changed)
+	two.Event(dhcplease.Change, now.Add(-2*time.Minute), changed)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "RELEASED")
 	p.Verify()
 	again := l
 	again.Start, again.Expires = now.Unix(), now.Add(time.Hour).Unix()
-	two.event(dhcplease.Begin, now, again)
+	two.Event(dhcplease.Begin, now, again)
 	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2"})
+	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2"})
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"count": "2"})
+	r.Shows(t, map[string]string{"count": "2"})
 	p.Verify()
 }
 
@@ -90,18 +90,18 @@ func TestReleasedLeaseStaysEnded(t *testing.T) {
 func TestListContinuesEndedLease(t *testing.T) {
 	p, l, one, two := newLostPair(t, -time.Hour)
 	end := time.Unix(l.Expires, 0)
-	one.event(dhcplease.Expire, end, l)
+	one.Event(dhcplease.Expire, end, l)
 	renewed := l
 	renewed.Expires = p.Store.Now().Add(time.Hour).Unix()
-	two.send(dhcplease.Record{At: p.Store.Now().UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 7, Last: true,
+	two.Send(dhcplease.Record{At: p.Store.Now().UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 7, Last: true,
 		Leases: []dhcplease.Lease{renewed}}})
 	r := p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"count": "1", "data.0.endReason": ""})
-	two.event(dhcplease.Expire, end, renewed)
+	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": ""})
+	two.Event(dhcplease.Expire, end, renewed)
 	early := end.Add(-time.Minute).UTC()
-	two.event(dhcplease.Release, early, l)
+	two.Event(dhcplease.Release, early, l)
 	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"count": "1", "data.0.endReason": "RELEASED", "data.0.endDateTime": early.Format(time.RFC3339)})
+	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "RELEASED", "data.0.endDateTime": early.Format(time.RFC3339)})
 	p.Verify()
 }
 
@@ -118,7 +118,7 @@ func TestReleasedLeaseWaitsForRenewals(t *testing.T) {
 		t.Errorf("%d leases have ended, and %d orders are left: %v", n, p.orders(), err)
 	}
 	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
-	shows(t, r, map[string]string{"data.0.state": "DHCP_ALLOCATED",
+	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED",
 		"data.0.leaseExpirationDateTime": time.Unix(l.Expires, 0).Add(2 * time.Minute).UTC().Format(time.RFC3339)})
 	p.Verify()
 }

@@ -1,8 +1,7 @@
-package server
+package dhcppublish_test
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,15 +10,15 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/wire/checkin"
+	"portolan/internal/testkit/deploytest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 )
 
-// dhcpPlan is a configuration with a network that a DHCP server serves. The service point of the server never answers.
+// dhcpPlan is a configuration with a network that a DHCP server serves.
 type dhcpPlan struct {
 	*manager
 	configuration, block, network, server, point string
-	certificate                                  *tls.Certificate
 	units                                        dhcpdata.Units
 	revision                                     string
 }
@@ -27,10 +26,8 @@ type dhcpPlan struct {
 // dhcpServer creates a configuration with a DHCP server for 10.0.0.0/24.
 func (m *manager) dhcpServer() *dhcpPlan {
 	m.T.Helper()
-	p := &dhcpPlan{manager: m}
+	p := &dhcpPlan{manager: m, point: "dhcp"}
 	p.configuration, _, _, p.block, p.network = m.Basics()
-	p.point, p.certificate = m.provisioned("dhcp")
-	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
 	p.server = m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_20",`+
 		`"servicePoint":"`+p.point+`","overrideConfigurationLevelDhcpValidation":true,"dhcpConfigurationValidationEnabled":true,`+
 		`"interfaces":[{"managementAddress":"10.0.0.5"}]}`)
@@ -43,13 +40,7 @@ func (m *manager) dhcpServer() *dhcpPlan {
 func (p *dhcpPlan) deploys() (message string) {
 	p.T.Helper()
 	id := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
-	apitest.Eventually(p.T, "the deployment waits for the service point", func() bool {
-		r := p.Want(200, "GET", "/api/v2/deployments/"+id, "")
-		if message = r.Text("message"); r.Text("state") == "FAILED" {
-			p.T.Fatalf("the deployment failed: %s", message)
-		}
-		return r.Text("percentComplete") == "90"
-	})
+	message = deploytest.AwaitPoint(&p.Client, id)
 	p.fetch()
 	return message
 }
@@ -57,13 +48,7 @@ func (p *dhcpPlan) deploys() (message string) {
 // confirms reports that the service point serves a revision, and waits until the deployment ends.
 func (p *dhcpPlan) confirms(revision string) {
 	p.T.Helper()
-	id := p.instance(p.point).Text("applications.0.id")
-	application := checkin.Application{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0", ErrorConditions: []string{},
-		Content: revision, ServesContent: true}
-	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1",
-		Variant: checkin.Fleet, ErrorConditions: []string{}, Applications: []checkin.Application{application}}}, p.certificate); status != 200 {
-		p.T.Fatalf("the check-in: %d %v", status, a)
-	}
+	p.points.Confirm(p.point, revision)
 	apitest.Eventually(p.T, "the deployment has ended", func() bool {
 		r := p.Want(200, "GET", "/api/v2/servers/"+p.server+"/deployments?orderBy=desc(id)", "")
 		return strings.HasPrefix(r.Text("data.0.state"), "COMPLETED")
@@ -73,7 +58,7 @@ func (p *dhcpPlan) confirms(revision string) {
 // fails runs a full deployment that fails, and returns its message.
 func (p *dhcpPlan) fails() string {
 	p.T.Helper()
-	return p.deploymentIs(p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`), "FAILED")
+	return deploytest.Await(&p.Client, p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`), "FAILED")
 }
 
 // fetch fetches the changes of the content, as the service point does, and returns their size.
@@ -144,7 +129,7 @@ func TestDHCPDeployment(t *testing.T) {
 	if !strings.Contains(message, "1 network with 1 range and 1 reservation") {
 		t.Errorf("the message is %s", message)
 	}
-	unit := dhcpdata.NetworkUnit(int64Of(t, p.network))
+	unit := dhcpdata.NetworkUnit(leasetest.Number(t, p.network))
 	p.has(unit, `"prefix":"10.0.0.0/24","gateway":"10.0.0.1","identifier":"10.0.0.5"`,
 		`"ranges":["10.0.0.100-10.0.0.101","10.0.0.103-10.0.0.104","10.0.0.106-10.0.0.107","10.0.0.109-10.0.0.110"]`,
 		`"address":"10.0.0.108","mac":"00005e005301","hostName":"lamp"`, `"name":"max-lease-time","value":7200`,
@@ -235,7 +220,7 @@ func TestDHCPValidation(t *testing.T) {
 	if got := p.fails(); !strings.Contains(got, "10.0.0.20 and 10.0.0.21") {
 		t.Errorf("the message is %s", got)
 	}
-	r := m.deploymentIs(m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`), "FAILED")
+	r := deploytest.Await(&m.Client, m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`), "FAILED")
 	if !strings.Contains(r, "10.0.0.20 and 10.0.0.21") {
 		t.Errorf("the validation says %s", r)
 	}
@@ -256,7 +241,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 			i+20, i))
 	}
 	p.deploys()
-	unit, size := dhcpdata.NetworkUnit(int64Of(t, p.network)), 0
+	unit, size := dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), 0
 	follows := func(what string, has func() bool) {
 		t.Helper()
 		apitest.Eventually(t, what, func() bool {
@@ -279,11 +264,11 @@ func TestDHCPLiveChanges(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/addresses/"+lamp, "")
 	follows("a deletion is live", func() bool { return !contains(unit, `"10.0.0.11"`) })
 	m.ID("/api/v2/configurations/"+p.configuration+"/macAddresses", `{"address":"00:00:5e:00:53:09","macPool":{"id":`+pool+`}}`)
-	follows("a member of a MAC pool is live", func() bool { return contains(dhcpdata.MACPoolUnit(int64Of(t, pool)), "00005e005309") })
+	follows("a member of a MAC pool is live", func() bool { return contains(dhcpdata.MACPoolUnit(leasetest.Number(t, pool)), "00005e005309") })
 	if size > 8<<10 {
 		t.Errorf("the changes took %d octets", size)
 	}
-	p.leases(m.leaseSource(p.certificate), "10.0.0.15")
+	p.leases(m.SourceOf(p.point), "10.0.0.15")
 	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, apitest.MergePatch)
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.15","action":"END_LEASE"}`)
 	follows("an order is live", func() bool { return contains(unit, `"action":"endLease"`) })

@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -41,14 +42,14 @@ func TestLeasesAreRequested(t *testing.T) {
 	if last == 0 {
 		t.Error("the first deployment requests no leases")
 	}
-	source := m.leaseSource(p.certificate)
+	source := m.SourceOf(p.point)
 	start := m.Store.Now().Truncate(time.Second)
-	lease := dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"}
 	record := func(journal string, sequence, previous uint64) {
 		t.Helper()
-		source.sequence = sequence - 1
-		source.send(dhcplease.Record{Journal: journal, Previous: previous, At: start.UnixMilli(),
+		source.Sequence = sequence - 1
+		source.Send(dhcplease.Record{Journal: journal, Previous: previous, At: start.UnixMilli(),
 			Event: &dhcplease.Event{Kind: dhcplease.Change, Lease: lease}})
 	}
 	same := func(what string) {
@@ -81,7 +82,7 @@ func TestLeasesAreRequested(t *testing.T) {
 	p.confirms(p.revision)
 	m.ID("/api/v2/networks/"+p.network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.30","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:30"}}`)
 	p.deploys()
-	p.has(dhcpdata.NetworkUnit(int64Of(t, p.network)), "10.0.0.30")
+	p.has(dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), "10.0.0.30")
 	same("a deployment")
 	p.confirms(p.revision)
 	at, err := content.ParseRevision(p.revision)
@@ -94,7 +95,7 @@ func TestLeasesAreRequested(t *testing.T) {
 	p.deploys()
 	grows("a restored database")
 	p.confirms(p.revision)
-	p.point, _ = m.provisioned("other")
+	p.point = "other"
 	m.Want(200, "PATCH", "/api/v2/servers/"+p.server, `{"servicePoint":"`+p.point+`"}`, apitest.MergePatch)
 	grows("another service point")
 	m.Verify()

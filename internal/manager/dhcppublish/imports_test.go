@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"encoding/json"
@@ -11,22 +11,13 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
 
-// shows checks fields of a reply.
-func shows(t *testing.T, r reply, fields map[string]string) {
-	t.Helper()
-	for field, want := range fields {
-		if got := r.Text(field); got != want {
-			t.Errorf("%s is %q, want %q", field, got, want)
-		}
-	}
-}
-
 // importLeases imports a lease file, and returns the import with its log.
-func (p *dhcpPlan) importLeases(file string) (one reply, log string) {
+func (p *dhcpPlan) importLeases(file string) (one apitest.Reply, log string) {
 	p.T.Helper()
 	body, kind := apitest.Form(map[string]string{"fileInfo": `{"contentType":"text/plain","resourceType":"DHCPv4Lease","state":"QUEUED","into":` +
 		`"configurations/` + p.configuration + `"}`}, file)
@@ -37,7 +28,7 @@ func (p *dhcpPlan) importLeases(file string) (one reply, log string) {
 func (p *dhcpPlan) restores(network string) (all []dhcpdata.Order) {
 	p.T.Helper()
 	p.fetch()
-	for _, text := range p.items(dhcpdata.NetworkUnit(int64Of(p.T, network))) {
+	for _, text := range p.items(dhcpdata.NetworkUnit(leasetest.Number(p.T, network))) {
 		var o dhcpdata.Order
 		if strings.HasPrefix(text, "Q") {
 			if err := json.Unmarshal([]byte(text[1:]), &o); err != nil {
@@ -77,16 +68,16 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	if again, _ := p.importLeases(file); again.Text("unchanged") != "5" || again.Text("created") != "0" {
 		t.Errorf("the second import creates %s and leaves %s", again.Text("created"), again.Text("unchanged"))
 	}
-	shows(t, m.Want(200, "GET", at+"/leases?"+filter("state:'DHCP_LEASED'"), ""), map[string]string{"data.0.address": "10.0.0.30"})
+	m.Want(200, "GET", at+"/leases?"+filter("state:'DHCP_LEASED'"), "").Shows(t, map[string]string{"data.0.address": "10.0.0.30"})
 	p.deploys()
 	p.confirms(p.revision)
 	orders := p.restores(p.network)
 	if len(orders) != 3 {
 		t.Fatalf("the content has %d orders", len(orders))
 	}
-	source := m.leaseSource(p.certificate)
+	source := m.SourceOf(p.point)
 	for _, o := range orders {
-		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: int64Of(t, p.network), Address: o.Address,
+		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: o.Address,
 			Start: o.Lease.Start, Expires: o.Lease.Expires, MAC: o.Lease.Hardware.String()}}
 		switch o.Address.String() {
 		case "10.0.0.104":
@@ -94,13 +85,13 @@ func TestKeaLeasesAreImported(t *testing.T) {
 		case "10.0.0.30":
 			e.Kind = dhcplease.Ordered
 		}
-		source.send(dhcplease.Record{At: now.UnixMilli(), Event: &e})
+		source.Send(dhcplease.Record{At: now.UnixMilli(), Event: &e})
 	}
 	apitest.Eventually(t, "the orders are over", func() bool { return len(p.restores(p.network)) == 0 })
-	shows(t, m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.101'"), ""), map[string]string{"data.0.server.id": p.server})
-	shows(t, m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.30'"), ""), map[string]string{"data.0.state": "DHCP_FREE"})
+	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.101'"), "").Shows(t, map[string]string{"data.0.server.id": p.server})
+	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.30'"), "").Shows(t, map[string]string{"data.0.state": "DHCP_FREE"})
 	// The server has given another address since; the file has an older lease of it.
-	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, p.network), Address: netip.MustParseAddr("10.0.0.110"),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.110"),
 		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: "00005e005377"})
 	_, log = p.importLeases(kea4Head + line("10.0.0.110", "00:00:5e:00:53:10", time.Hour, time.Hour, 0))
 	if !strings.Contains(log, "10.0.0.110 belongs to 00-00-5E-00-53-77 since") || !strings.Contains(log, "by server dhcp1") {
@@ -127,7 +118,7 @@ func TestImportedLeasesExpire(t *testing.T) {
 		}
 		return m.Want(200, "GET", at+"/leases", "").Text("data.0.state") == "DHCP_FREE"
 	})
-	shows(t, m.Want(200, "GET", at+"/leaseSpans", ""), map[string]string{"data.0.endReason": "EXPIRED"})
+	m.Want(200, "GET", at+"/leaseSpans", "").Shows(t, map[string]string{"data.0.endReason": "EXPIRED"})
 	left := 0
 	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT count(*) FROM dhcp_lease_import").Scan(&left)
@@ -170,7 +161,7 @@ ia-ta "\010\000\000\000\000\003\000\001\000\000^\000S\001" {
 		t.Fatalf("the import is %s\n%s", one.Text("state"), log)
 	}
 	all := m.Want(200, "GET", "/api/v2/networks/"+network+"/leases?orderBy=asc(address)", "")
-	shows(t, all, map[string]string{"data.0.identityAssociationIdentifier": "7", "data.0.clientIdentifier": "00030001" + "00005E005301",
+	all.Shows(t, map[string]string{"data.0.identityAssociationIdentifier": "7", "data.0.clientIdentifier": "00030001" + "00005E005301",
 		"data.1.prefixLength": "80", "data.1.identityAssociationIdentifier": "8", "data.1.address": "2001:db8:0:1:8000::"})
 	m.Verify()
 }

@@ -1,22 +1,27 @@
-package server
+package dhcppublish_test
 
 import (
 	"bytes"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
 
 // pairMember is a DHCP server of a failover pair.
 type pairMember struct {
-	*leaseSource
+	*leasetest.Source
+	m                  *manager
 	server, point, own string
 	id                 int64
 	// key is the fingerprint that the server reports, as a digit that is repeated.
@@ -29,12 +34,11 @@ type pairMember struct {
 func (m *manager) pairOfServers(configuration, block string) (one, two *pairMember) {
 	m.T.Helper()
 	create := func(name string) *pairMember {
-		server, source := m.leaseServer(configuration, name)
-		p := &pairMember{leaseSource: source, server: server, id: int64Of(m.T, server), key: name[len(name)-1:]}
+		server, source := m.LeaseServer(configuration, name)
+		p := &pairMember{Source: source, m: m, server: server, id: leasetest.Number(m.T, server), key: name[len(name)-1:]}
 		r := m.Want(200, "GET", "/api/v2/servers/"+server, "")
 		p.point = r.Text("servicePoint")
 		p.own = m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
-		m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
 		return p
 	}
 	one, two = create("dhcp1"), create("dhcp2")
@@ -47,13 +51,7 @@ func (m *manager) pairOfServers(configuration, block string) (one, two *pairMemb
 func (p *pairMember) deploy() {
 	p.m.T.Helper()
 	id := p.m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
-	apitest.Eventually(p.m.T, "the deployment waits for the service point", func() bool {
-		r := p.m.Want(200, "GET", "/api/v2/deployments/"+id, "")
-		if r.Text("state") == "FAILED" {
-			p.m.T.Fatalf("the deployment failed: %s", r.Text("message"))
-		}
-		return r.Text("percentComplete") == "90"
-	})
+	deploytest.AwaitPoint(&p.m.Client, id)
 	p.fetch()
 }
 
@@ -91,7 +89,7 @@ func (p *pairMember) pair() (x dhcpdata.Pair) {
 func (p *pairMember) reports(r dhcplease.Pair) {
 	p.m.T.Helper()
 	r.Key, r.MCLT, r.Since = strings.Repeat(p.key, 64), 3600, p.m.Store.Now().Unix()
-	p.send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
+	p.Send(dhcplease.Record{At: p.m.Store.Now().UnixMilli(), Pair: &r})
 }
 
 // TestFailoverPair checks that a role with a PRIMARY and a SECONDARY interface creates a pair: each server gets the address, the key and
@@ -138,15 +136,21 @@ func TestFailoverPair(t *testing.T) {
 			t.Errorf("%s is %q, not %q", field, got, want)
 		}
 	}
-	if status, err := m.status(t.Context()); err != nil || status.Space.DHCP.Partners["NORMAL"] != 2 {
-		t.Errorf("the partners are %v, %v", status.Space.DHCP.Partners, err)
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		partners, err := dhcp.CountPartners(tx)
+		if partners["NORMAL"] != 2 {
+			t.Errorf("the partners are %v", partners)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 	m.Refused(409, "ResourceConflictsWithOther", "are connected", "POST", actions, down)
 	two.reports(dhcplease.Pair{Partner: one.id, State: "COMMUNICATIONS-INTERRUPTED"})
 	m.Refused(409, "ResourceConflictsWithOther", "set force", "POST", actions, down)
 	m.Want(200, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`, "x-portolan-dry-run: true")
 	action := m.Want(201, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`)
-	id := int64Of(t, action.Text("id"))
+	id := leasetest.Number(t, action.Text("id"))
 	apitest.Eventually(t, "both servers learn the declaration", func() bool {
 		return two.pair().PartnerDown && two.pair().Declaration == id && one.pair().DeclaredDown == id && !one.pair().PartnerDown
 	})
@@ -180,12 +184,12 @@ func TestFailoverPair(t *testing.T) {
 
 // TestFailoverPartnerSilent checks that a declaration does not require force if the partner has not reported for a minute.
 func TestFailoverPartnerSilent(t *testing.T) {
-	var c clock
-	m := startManager(t, func(o *Options) { o.Now = c.now })
+	var ahead atomic.Int64
+	m := newManager(apitest.NewAt(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, packages()...))
 	configuration, _, _, block, _ := m.Basics()
 	one, two := m.pairOfServers(configuration, block)
 	one.reports(dhcplease.Pair{Partner: two.id, State: "NORMAL", Connected: true})
-	c.advance(2 * time.Minute)
+	ahead.Store(int64(2 * time.Minute))
 	two.reports(dhcplease.Pair{Partner: one.id, State: "COMMUNICATIONS-INTERRUPTED"})
 	actions := "/api/v2/servers/" + two.server + "/dhcpPartnerActions"
 	m.Want(201, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN"}`)

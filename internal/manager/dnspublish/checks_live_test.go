@@ -1,4 +1,4 @@
-package server
+package dnspublish_test
 
 import (
 	"fmt"
@@ -8,17 +8,18 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 )
 
 // TestChecksOfLiveViews checks that live changes that fail the checks of a server are withheld and reported, and are deployed once they are
 // corrected.
 func TestChecksOfLiveViews(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	view := m.Want(200, "GET", d.zone, "").Text("view.id")
-	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
-	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
+	m.Want(200, "PATCH", d.Server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	records := func() (n int) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -30,17 +31,17 @@ func TestChecksOfLiveViews(t *testing.T) {
 	}
 	told := func(what string) func() bool {
 		return func() bool {
-			return m.Want(200, "GET", "/api/v2/events?"+filter("message:contains('"+what+"')"), "").Count() > 0
+			return m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("message:contains('"+what+"')"), "").Count() > 0
 		}
 	}
 	before := records()
-	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
+	bad := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
 	apitest.Eventually(t, "it is told", told("under_score.wire.example. is not a host name"))
-	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
 	apitest.Eventually(t, "what is good goes out", func() bool { return records() == before+1 })
-	for _, one := range []struct{ at, body string }{{d.zone + "/deployments", `{"type":"QuickDeployment"}`},
+	for _, one := range []struct{ at, body string }{{d.Zone + "/deployments", `{"type":"QuickDeployment"}`},
 		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + bad + `}]}`}} {
-		if message := m.deploymentIs(m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is not a host name") {
+		if message := deploytest.Await(&m.Client, m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is not a host name") {
 			t.Errorf("%s ends with %q", one.body, message)
 		}
 	}
@@ -49,21 +50,21 @@ func TestChecksOfLiveViews(t *testing.T) {
 	}
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
 	apitest.Eventually(t, "it goes out once it is mended", func() bool { return records() == before+2 })
-	alias := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
+	alias := m.ID(d.Zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
 	apitest.Eventually(t, "the alias goes out", func() bool { return records() == before+3 })
-	mx := m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
+	mx := m.ID(d.Zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
 	apitest.Eventually(t, "that is told, too", told("points to an alias"))
 	if n := records(); n != before+3 {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
 	// An alias stays deployed while the record that would replace it is withheld.
-	under := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
+	under := m.ID(d.Zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
 	apitest.Eventually(t, "another alias goes out", func() bool { return records() == before+4 })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
-		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
+		strings.TrimPrefix(d.Zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
 	apitest.Eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is not a host name"))
-	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
 	apitest.Eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	apitest.Eventually(t, "the alias goes", func() bool { return records() == before+4 })
@@ -73,11 +74,11 @@ func TestChecksOfLiveViews(t *testing.T) {
 // change of another name has corrected the problem.
 func TestWithheldChangesAreRechecked(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	view := m.Want(200, "GET", d.zone, "").Text("view.id")
-	m.Want(200, "PATCH", d.server,
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
+	m.Want(200, "PATCH", d.Server,
 		`{"checkNsValidation":"FAIL","checkMxValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	before := m.deployedRecords(view + "/wire.example")
 	out := func(what string, more int) {
@@ -85,10 +86,10 @@ func TestWithheldChangesAreRechecked(t *testing.T) {
 		apitest.Eventually(t, what, func() bool { return m.deployedRecords(view+"/wire.example") == before+more })
 	}
 	told := func(what string) string {
-		return m.Want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('"+what+"')"), "").Text("totalCount")
+		return m.Want(200, "GET", "/api/v2/events?total=true&"+apitest.Filter("message:contains('"+what+"')"), "").Text("totalCount")
 	}
 	record := func(kind, name, more string) string {
-		return m.ID(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+		return m.ID(d.Zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
 	}
 	alias := record("AliasRecord", "ns1", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("the alias goes out", 1)
@@ -96,7 +97,7 @@ func TestWithheldChangesAreRechecked(t *testing.T) {
 	record("GenericRecord", "under_score", `"recordType":"A","rdata":"192.0.2.2"`)
 	apitest.Eventually(t, "both are told", func() bool { return told("points to an alias") == "1" && told("under_score") == "1" })
 	for i := range 3 { // which has nothing to do with it, and has all looked at
-		m.Want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
+		m.Want(200, "PATCH", d.Server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
 		record("TXTRecord", fmt.Sprintf("text-%d", i), `"text":"x"`)
 		out("other records go out", 2+i)
 	}
@@ -113,8 +114,8 @@ func TestWithheldChangesAreRechecked(t *testing.T) {
 	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("another alias goes out", 6)
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+
-		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"al_ias","recordType":"A","rdata":"192.0.2.3"}},`+
-		`{"method":"POST","path":"`+strings.TrimPrefix(d.zone, "/api/v2/")+
+		strings.TrimPrefix(d.Zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"al_ias","recordType":"A","rdata":"192.0.2.3"}},`+
+		`{"method":"POST","path":"`+strings.TrimPrefix(d.Zone, "/api/v2/")+
 		`/resourceRecords","body":{"type":"GenericRecord","name":"below","recordType":"NS","rdata":"al_ias.wire.example."}}]}`)
 	apitest.Eventually(t, "both are told", func() bool {
 		return told("al_ias.wire.example. is not a host name") == "1" && told("below.wire.example. points to an alias") == "1"
@@ -139,19 +140,19 @@ func (m *manager) deployedRecords(zone string) (n int) {
 // the record.
 func TestSelectionExcludesForeignData(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	mine := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	mine := m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"name":"web"}`)
-	d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
-	other := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
+	d.Carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
+	other := m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"pending"}`)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"text":"changed"}`)
-	message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
+	message := d.Carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+mine+`}]}`)
 	if !strings.Contains(message, "now belongs to record "+other) {
 		t.Errorf("the deployment says %q", message)
 	}
 	for _, list := range []string{"addedRecords", "updatedRecords"} {
-		if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/"+list, ""); strings.Contains(string(r.Body), `"id":`+other+",") {
+		if r := m.Want(200, "GET", "/api/v2/deployments/"+d.Last+"/"+list, ""); strings.Contains(string(r.Body), `"id":`+other+",") {
 			t.Errorf("it deployed another record: %s", r.Body)
 		}
 	}
@@ -161,19 +162,19 @@ func TestSelectionExcludesForeignData(t *testing.T) {
 // the complete name, so that no name has an alias beside other data. Data at a former name of the record is removed.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
 	record := func(kind, name, more string) string {
-		return m.ID(d.zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
+		return m.ID(d.Zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
 	}
 	const alias = `"linkedRecord":{"absoluteName":"www.other.example"}`
 	first, second, third := record("AliasRecord", "first", alias), record("TXTRecord", "second", `"text":"a"`), record("TXTRecord", "third", `"text":"a"`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+first, "")
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+second, "")
 	first, second = record("TXTRecord", "first", `"text":"b"`), record("AliasRecord", "second", alias)
 	m.Want(200, "PUT", "/api/v2/resourceRecords/"+third, `{"type":"TXTRecord","name":"fourth","text":"a"}`)
 	for _, selected := range []string{first, second, third} {
-		message := d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
+		message := d.Carries("/api/v2/deployments", `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":`+selected+`}]}`)
 		if !strings.Contains(message, "2 records added, 2 removed") { // with the SOA record
 			t.Errorf("the deployment of one record says %q", message)
 		}

@@ -1,4 +1,4 @@
-package server
+package dhcppublish_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -16,14 +17,14 @@ import (
 func TestReservationOfLease(t *testing.T) {
 	p, _ := prefixPlan(t)
 	m := p.manager
-	_, source := m.leaseServer(p.configuration, "dhcp7")
+	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Truncate(time.Second)
 	six := "/api/v2/networks/" + p.network + "/addresses"
 	v4 := m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv4Network'"), "").Text("data.0.id")
 	four := "/api/v2/networks/" + v4 + "/addresses"
 	begin := func(network, address string, l dhcplease.Lease) {
-		l.Network, l.Address, l.Start, l.Expires = int64Of(t, network), netip.MustParseAddr(address), now.Unix(), now.Add(time.Hour).Unix()
-		source.event(dhcplease.Begin, now, l)
+		l.Network, l.Address, l.Start, l.Expires = leasetest.Number(t, network), netip.MustParseAddr(address), now.Unix(), now.Add(time.Hour).Unix()
+		source.Event(dhcplease.Begin, now, l)
 	}
 	begin(v4, "10.0.0.20", dhcplease.Lease{MAC: "00005e005301", ClientID: "0100005e005301"})
 	begin(v4, "10.0.0.21", dhcplease.Lease{MAC: "00005e005302"})
@@ -34,11 +35,11 @@ func TestReservationOfLease(t *testing.T) {
 		t.Helper()
 		return m.Want(201, "POST", at, `{"type":"`+typ+`","address":"`+address+`","state":"DHCP_RESERVED"}`)
 	}
-	shows(t, reserve(four, "IPv4Address", "10.0.0.20"), map[string]string{"macAddress.address": "00-00-5E-00-53-01", "clientIdentifier": ""})
-	shows(t, m.Want(200, "PATCH", "/api/v2/addresses/"+static, `{"state":"DHCP_RESERVED"}`, apitest.MergePatch),
+	reserve(four, "IPv4Address", "10.0.0.20").Shows(t, map[string]string{"macAddress.address": "00-00-5E-00-53-01", "clientIdentifier": ""})
+	m.Want(200, "PATCH", "/api/v2/addresses/"+static, `{"state":"DHCP_RESERVED"}`, apitest.MergePatch).Shows(t,
 		map[string]string{"macAddress.address": "00-00-5E-00-53-02"})
-	shows(t, reserve(four, "IPv4Address", "10.0.0.22"), map[string]string{"clientIdentifier.uid.clientIdentifier": "0x6C616D70"})
-	shows(t, reserve(six, "IPv6Address", "2001:db8:100::177"), map[string]string{"clientIdentifier.duid": "00030001020000000001"})
+	reserve(four, "IPv4Address", "10.0.0.22").Shows(t, map[string]string{"clientIdentifier.uid.clientIdentifier": "0x6C616D70"})
+	reserve(six, "IPv6Address", "2001:db8:100::177").Shows(t, map[string]string{"clientIdentifier.duid": "00030001020000000001"})
 	for _, text := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22", "2001:db8:100::177"} {
 		if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'"+text+"'"), ""); r.Text("data.0.state") != "DHCP_LEASED" {
 			t.Errorf("the lease of a reserved address is %s", r.Body)
@@ -61,9 +62,9 @@ func TestReservationOfLease(t *testing.T) {
 // TestReservationsOfManyLeases checks that the leases of more addresses than one query reads change with their reservations, also of
 // addresses without a lease, and of one whose reservation begins and ends in one transaction.
 func TestReservationsOfManyLeases(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
-	_, source := m.leaseServer(configuration, "dhcp1")
+	_, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
 	snapshot := &dhcplease.Snapshot{ID: 7, Last: true}
 	var all []string
@@ -71,12 +72,12 @@ func TestReservationsOfManyLeases(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)})
 		mac := fmt.Sprintf("00005e0053%02x", i)
 		if i%10 > 0 {
-			snapshot.Leases = append(snapshot.Leases, dhcplease.Lease{Network: int64Of(t, network), Address: a, Start: now.Unix(),
+			snapshot.Leases = append(snapshot.Leases, dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: now.Unix(),
 				Expires: now.Add(time.Hour).Unix(), MAC: mac})
 		}
 		all = append(all, `{"type":"IPv4Address","address":"`+a.String()+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)
 	}
-	source.send(dhcplease.Record{At: now.UnixMilli(), Snapshot: snapshot})
+	source.Send(dhcplease.Record{At: now.UnixMilli(), Snapshot: snapshot})
 	states := func(leased, allocated int) {
 		t.Helper()
 		for state, want := range map[string]int{"DHCP_LEASED": leased, "DHCP_ALLOCATED": allocated} {

@@ -1,4 +1,4 @@
-package server
+package dnspublish_test
 
 import (
 	"fmt"
@@ -9,61 +9,8 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 )
-
-// deploying is a server whose service point never answers, with its data.
-type deploying struct {
-	*manager
-	server, zone, record, point, last string
-}
-
-// deployment makes a view, a zone with a record, and a server for them, below a configuration.
-func (m *manager) deployment(at string) *deploying {
-	m.T.Helper()
-	d := &deploying{manager: m}
-	view := m.ID(at+"/views", `{"name":"on the wire"}`)
-	d.zone = "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
-	d.record = m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
-	d.point, _ = m.create("wire")
-	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+d.point+"/applications",
-		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
-	d.server = "/api/v2/servers/" + m.ID(at+"/servers", `{"type":"Server","name":"wire","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+d.point+
-		`","overrideConfigurationLevelDnsValidation":true,"dnsZoneValidationEnabled":true,"interfaces":[{"type":"NetworkInterface",`+
-		`"name":"wire.example.net","managementAddress":"10.0.0.99"}]}`)
-	own := m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id")
-	m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
-	return d
-}
-
-// deploymentIs waits until a deployment is in a state, and gives its message.
-func (m *manager) deploymentIs(id, state string) (message string) {
-	m.T.Helper()
-	apitest.Eventually(m.T, "the deployment is "+state, func() bool {
-		r := m.Want(200, "GET", "/api/v2/deployments/"+id, "")
-		message = r.Text("message")
-		return r.Text("state") == state
-	})
-	return message
-}
-
-// ends asks for a deployment of the server, and waits until it has ended.
-func (d *deploying) ends(body, state string) (message string) {
-	d.T.Helper()
-	d.last = d.ID(d.server+"/deployments", body)
-	return d.deploymentIs(d.last, state)
-}
-
-// carries asks for a deployment, and waits until it waits for the service point.
-func (d *deploying) carries(path, body string) (message string) {
-	d.T.Helper()
-	d.last = d.ID(path, body)
-	apitest.Eventually(d.T, "the deployment is carried", func() bool {
-		r := d.Want(200, "GET", "/api/v2/deployments/"+d.last, "")
-		message = r.Text("message")
-		return r.Text("state") == "RUNNING" && r.Text("percentComplete") == "90"
-	})
-	return message
-}
 
 // TestDeploymentsRefused checks that an impossible deployment is refused with the reason, and changes nothing.
 func TestDeploymentsRefused(t *testing.T) {
@@ -84,44 +31,44 @@ func TestDeploymentsRefused(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+view+`}]}`)
 	m.Refused(400, "UnsupportedResourceFieldValue", "batchMode", "POST", "/api/v2/deployments",
 		`{"type":"SelectiveDeployment","batchMode":"BATCH_BY_SERVER","resources":[{"id":`+view+`}]}`)
-	d := m.deployment(at)
-	m.Refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.point+`"}`)
-	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.server+"/deployments",
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	m.Refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.Point+`"}`)
+	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.Server+"/deployments",
 		`{"type":"DifferentialDeployment","service":"DNS"}`)
-	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.zone+"/deployments", `{"type":"QuickDeployment"}`)
-	d.carries(d.server+"/deployments", full)
-	m.Refused(400, "ServerIsDeploying", d.last, "POST", d.server+"/deployments", full)
-	m.Want(200, "PATCH", d.server, `{"state":"DISABLED"}`)
-	m.Refused(400, "ServerNotActive", "DISABLED", "POST", d.server+"/deployments", full)
+	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.Zone+"/deployments", `{"type":"QuickDeployment"}`)
+	d.Carries(d.Server+"/deployments", full)
+	m.Refused(400, "ServerIsDeploying", d.Last, "POST", d.Server+"/deployments", full)
+	m.Want(200, "PATCH", d.Server, `{"state":"DISABLED"}`)
+	m.Refused(400, "ServerNotActive", "DISABLED", "POST", d.Server+"/deployments", full)
 }
 
 // TestDeploymentsAreChecked checks that the data of zones is checked by the settings of the server: a problem is a warning or stops the
 // deployment. Settings without effect are reported.
 func TestDeploymentsAreChecked(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	generic := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
-	m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
-	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	generic := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
+	m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
 	validate := `{"type":"ValidationDeployment","service":"DNS"}`
-	if message := d.ends(validate, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "g.wire.example., which has no address") ||
+	if message := d.Ends(validate, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "g.wire.example., which has no address") ||
 		!strings.Contains(message, "s_x.wire.example. is not a host name") {
 		t.Errorf("the warnings are %q", message)
 	}
-	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
-	if message := d.ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is not a host name") {
+	m.Want(200, "PATCH", d.Server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	if message := d.Ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is not a host name") {
 		t.Errorf("the fault is %q", message)
 	}
-	if message := d.ends(`{"type":"FullDeployment","service":"DNS"}`, "FAILED"); !strings.Contains(message, "s_x.wire.example.") {
+	if message := d.Ends(`{"type":"FullDeployment","service":"DNS"}`, "FAILED"); !strings.Contains(message, "s_x.wire.example.") {
 		t.Errorf("what fails is deployed: %q", message)
 	}
-	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"IGNORE"}`)
-	m.ID(d.zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
-	if message := d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); !strings.Contains(message,
+	m.Want(200, "PATCH", d.Server, `{"checkNamesValidation":"IGNORE"}`)
+	m.ID(d.Zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
+	if message := d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); !strings.Contains(message,
 		"the option allow-notify is ignored") {
 		t.Errorf("an option that does nothing is %q", message)
 	}
-	if r := m.Want(200, "GET", d.server+"/deployments", ""); r.Text("count") != "4" {
+	if r := m.Want(200, "GET", d.Server+"/deployments", ""); r.Text("count") != "4" {
 		t.Errorf("the deployments of the server are %s", r.Body)
 	}
 }
@@ -130,11 +77,11 @@ func TestDeploymentsAreChecked(t *testing.T) {
 // It is reported once, and deployed again when it is corrected.
 func TestLiveFaults(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
-	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	bad := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	records := func(zone string) (n int) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -154,13 +101,13 @@ func TestLiveFaults(t *testing.T) {
 	}
 	for _, name := range []string{"one", "two"} {
 		m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+other+`/resourceRecords","body":{"type":"TXTRecord","name":"`+name+`","text":"x"}},`+
-			`{"method":"POST","path":"`+d.zone+`/resourceRecords","body":{"type":"TXTRecord","name":"bad","text":"`+name+`"}}]}`)
+			`{"method":"POST","path":"`+d.Zone+`/resourceRecords","body":{"type":"TXTRecord","name":"bad","text":"`+name+`"}}]}`)
 	}
 	apitest.Eventually(t, "the other zone is deployed", func() bool { return records("other.example") == before+2 })
 	if n := records("wire.example"); n != first {
 		t.Errorf("a zone that cannot be deployed has %d records, and had %d", n, first)
 	}
-	events := "/api/v2/events?" + filter("message:contains('zone wire.example could not be deployed')")
+	events := "/api/v2/events?" + apitest.Filter("message:contains('zone wire.example could not be deployed')")
 	if r := m.Want(200, "GET", events, ""); r.Text("count") != "1" {
 		t.Errorf("the events are %s", r.Body)
 	}
@@ -191,7 +138,7 @@ func TestLiveFaults(t *testing.T) {
 		t.Error("a zone is served that cannot be deployed")
 	}
 	apitest.Eventually(t, "it is told", func() bool {
-		told := "/api/v2/events?" + filter("message:contains('zone third.example could not be deployed')")
+		told := "/api/v2/events?" + apitest.Filter("message:contains('zone third.example could not be deployed')")
 		return m.Want(200, "GET", told, "").Text("count") == "1"
 	})
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
@@ -220,24 +167,24 @@ func TestLongPolicyNamesAreRefused(t *testing.T) {
 // zone that cannot be deployed keeps others from it, unless the request states otherwise.
 func TestSelectiveStrategies(t *testing.T) {
 	m := startAlone(t)
-	d := m.deployment("/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`))
-	view := m.Want(200, "GET", d.zone, "").Text("view.id")
+	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
-	dynamic := m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
+	dynamic := m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as an update would have made it
 		return tx.Write(`UPDATE resource SET body = replace(CAST(body AS TEXT), '"dynamic":false', '"dynamic":true') WHERE id = ` + dynamic)
 	}); err != nil {
 		t.Fatal(err)
 	}
 	good := m.ID(other+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
-	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	bad := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	selective := func(record, more string) string {
 		return `{"type":"SelectiveDeployment","resources":[{"id":` + record + `}]` + more + `}`
 	}
 	ends := func(body, state string) string {
 		t.Helper()
-		return m.deploymentIs(m.ID("/api/v2/deployments", body), state)
+		return deploytest.Await(&m.Client, m.ID("/api/v2/deployments", body), state)
 	}
 	if message := ends(selective(dynamic, ""), "FAILED"); !strings.Contains(message, "dynamicRecordDeploymentStrategy") {
 		t.Errorf("a dynamic record: %q", message)
@@ -262,29 +209,27 @@ func TestSelectiveStrategies(t *testing.T) {
 	if message := ends(selective(good, ""), "FAILED"); !strings.Contains(message, "wire.example") {
 		t.Errorf("beside a zone that cannot be deployed: %q", message)
 	}
-	d.carries("/api/v2/deployments", selective(good, `,"continueOnFailureEnabled":true`))
+	d.Carries("/api/v2/deployments", selective(good, `,"continueOnFailureEnabled":true`))
 }
 
 // TestRolesMove checks that a role that moves to another server moves the records of its zones, whichever server is handled first.
 func TestRolesMove(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := m.deployment(at)
-	view := m.Want(200, "GET", d.zone, "").Text("view.id")
-	point, _ := m.create("second")
-	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
-		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.2"}]}}`)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
+	const point = "second"
 	second := "/api/v2/servers/" + m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
 		`","interfaces":[{"type":"NetworkInterface","name":"second.example.net","managementAddress":"10.0.0.98"}]}`)
 	role := "/api/v2/deploymentRoles/" + m.Want(200, "GET", "/api/v2/views/"+view+"/deploymentRoles", "").Text("data.0.id")
-	interfaces := []string{m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id"),
+	interfaces := []string{m.Want(200, "GET", d.Server+"/interfaces", "").Text("data.0.id"),
 		m.Want(200, "GET", second+"/interfaces", "").Text("data.0.id")}
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	d.carries(second+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.Carries(second+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
 	for i := range 10 {
 		m.Want(200, "PATCH", role, `{"interfaces":[{"id":`+interfaces[(i+1)%2]+`}]}`)
-		wanted := strings.TrimPrefix([]string{second, d.server}[i%2], "/api/v2/servers/")
+		wanted := strings.TrimPrefix([]string{second, d.Server}[i%2], "/api/v2/servers/")
 		var server string
 		var records int
 		apitest.Eventually(t, "the other server serves the zone", func() bool {
@@ -327,17 +272,17 @@ func TestRolesMove(t *testing.T) {
 func TestDeployZoneNamesNewServers(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := m.deployment(at)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	point, _ := m.create("second")
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	const point = "second"
 	server := m.ID(at+"/servers", `{"type":"Server","name":"buoy","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+`",`+
 		`"interfaces":[{"type":"NetworkInterface","name":"buoy.example.net","managementAddress":"10.0.0.98"}]}`)
 	own := m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
-	m.ID(d.zone+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":`+own+`}]}`)
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
-	d.last = d.ID(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.ID(d.Zone+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":`+own+`}]}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.Record, `{"text":"other"}`)
+	d.Last = d.ID(d.Zone+"/deployments", `{"type":"QuickDeployment"}`)
 	apitest.Eventually(t, "the deployment names the server", func() bool {
-		message := m.Want(200, "GET", "/api/v2/deployments/"+d.last, "").Text("message")
+		message := m.Want(200, "GET", "/api/v2/deployments/"+d.Last, "").Text("message")
 		return strings.Contains(message, "buoy") && strings.Contains(message, "has a role for zone wire.example and was never deployed")
 	})
 }
@@ -347,21 +292,21 @@ func TestDeployZoneNamesNewServers(t *testing.T) {
 func TestRecordsOfDeployments(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := m.deployment(at)
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
 	record := func(name, text string) string {
-		return m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
+		return m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
 	}
 	one, two, three, kept := record("gone", "1"), record("gone", "2"), record("half", "3"), record("half", "4")
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	first := d.last
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	first := d.Last
 	for _, id := range []string{one, two, three} {
 		m.Want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
 	}
 	passing := record("passing", "x") // which is gone before it was ever deployed
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+passing, "")
 	added := record("new", "5")
-	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
-	d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+d.Record, `{"text":"other"}`)
+	d.Carries(d.Zone+"/deployments", `{"type":"QuickDeployment"}`)
 	list := func(deployment, name, filter, ids string) {
 		t.Helper()
 		r := m.Want(200, "GET", "/api/v2/deployments/"+deployment+"/"+name+"?orderBy=id&total=true"+filter, "")
@@ -374,20 +319,20 @@ func TestRecordsOfDeployments(t *testing.T) {
 		}
 	}
 	all := one + " " + two + " " + three
-	list(d.last, "addedRecords", "", added)
-	list(d.last, "updatedRecords", "", d.record+" "+kept)
-	list(d.last, "deletedRecords", "", all)
-	list(d.last, "deletedResources", "", all)
-	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("name:contains('al') and type:'TXTRecord'"), three)
-	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("absoluteName:'gone.wire.example'"), one+" "+two)
+	list(d.Last, "addedRecords", "", added)
+	list(d.Last, "updatedRecords", "", d.Record+" "+kept)
+	list(d.Last, "deletedRecords", "", all)
+	list(d.Last, "deletedResources", "", all)
+	list(d.Last, "deletedRecords", "&filter="+url.QueryEscape("name:contains('al') and type:'TXTRecord'"), three)
+	list(d.Last, "deletedRecords", "&filter="+url.QueryEscape("absoluteName:'gone.wire.example'"), one+" "+two)
 	list(first, "deletedRecords", "", "")
-	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/deletedRecords?limit=1", ""); r.Text("data.0.text") != "1" ||
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.Last+"/deletedRecords?limit=1", ""); r.Text("data.0.text") != "1" ||
 		r.Text("data.0.absoluteName") != "gone.wire.example" {
 		t.Errorf("a record that is gone is shown as %s", r.Body)
 	}
 	user, as := m.User("ada", "NO_ACCESS")
-	m.Right(user, strings.TrimPrefix(d.server, "/api/v2/servers/"), "FULL", "")
-	if r := m.Do("GET", "/api/v2/deployments/"+d.last+"/deletedRecords", "", as); r.StatusCode == 200 && r.Count() != 0 {
+	m.Right(user, strings.TrimPrefix(d.Server, "/api/v2/servers/"), "FULL", "")
+	if r := m.Do("GET", "/api/v2/deployments/"+d.Last+"/deletedRecords", "", as); r.StatusCode == 200 && r.Count() != 0 {
 		t.Errorf("who does not see the zone sees what it had: %s", r.Body)
 	}
 	m.Want(204, "DELETE", at, "") // and its deployments
@@ -408,41 +353,41 @@ func TestRecordsOfDeployments(t *testing.T) {
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
 	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := m.deployment(at)
-	own := m.Want(200, "GET", d.server+"/interfaces", "").Text("data.0.id")
+	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	own := m.Want(200, "GET", d.Server+"/interfaces", "").Text("data.0.id")
 	outside := m.ID(at+"/views", `{"name":"outside"}`)
 	twin := "/api/v2/zones/" + m.ID("/api/v2/views/"+outside+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
 	m.ID("/api/v2/views/"+outside+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":`+outside+`},"interfaces":[{"id":`+own+`}]}`)
 	nobody := "/api/v2/zones/" + m.ID("/api/v2/views/"+m.ID(at+"/views", `{"name":"nowhere"}`)+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
-	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	record := func(zone, kind, more string) string {
 		return m.ID(zone+"/resourceRecords", `{"type":"`+kind+`","name":"b",`+more+`}`)
 	}
-	wanted := record(d.zone, "TXTRecord", `"text":"wanted"`)
-	record(d.zone, "HINFORecord", `"cpu":"a","os":"b"`)
+	wanted := record(d.Zone, "TXTRecord", `"text":"wanted"`)
+	record(d.Zone, "HINFORecord", `"cpu":"a","os":"b"`)
 	pending := record(twin, "TXTRecord", `"text":"pending"`)
 	lost := record(nobody, "TXTRecord", `"text":"lost"`)
 	selective := func(record, more string) string {
 		return `{"type":"SelectiveDeployment","recordScope":"SPECIFIC","resources":[{"id":` + record + `}]` + more + `}`
 	}
 	m.Refused(400, "NoAssignedDnsDeploymentRoles", "wire.example", "POST", "/api/v2/deployments", selective(lost, ""))
-	if message := m.deploymentIs(m.ID("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
+	if message := deploytest.Await(&m.Client, m.ID("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
 		t.Errorf("a zone without a server is skipped with %q", message)
 	}
 	const changed = "1 of them changed: 2 records added, 1 removed" // with the SOA record
-	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, changed) {
+	if message := d.Carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, changed) {
 
 		t.Errorf("a selective deployment of one record says %q", message)
 	}
-	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords?total=true", ""); r.Text("totalCount") != "1" ||
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.Last+"/addedRecords?total=true", ""); r.Text("totalCount") != "1" ||
 		r.Text("data.0.id") != wanted {
 		t.Errorf("it added %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/updatedRecords?total=true", ""); r.Text("totalCount") != "0" {
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.Last+"/updatedRecords?total=true", ""); r.Text("totalCount") != "0" {
 		t.Errorf("it changed %s", r.Body)
 	}
-	d.carries("/api/v2/deployments", selective(pending, ""))
-	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.last+"/addedRecords", ""); r.Text("data.0.id") != pending || r.Count() != 1 {
+	d.Carries("/api/v2/deployments", selective(pending, ""))
+	if r := m.Want(200, "GET", "/api/v2/deployments/"+d.Last+"/addedRecords", ""); r.Text("data.0.id") != pending || r.Count() != 1 {
 		t.Errorf("the other view got %s", r.Body)
 	}
 }
