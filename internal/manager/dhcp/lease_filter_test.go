@@ -78,7 +78,8 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(),
 			MAC: fmt.Sprintf("00005e0053%02x", i)})
-		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: leasetest.Number(t, network), Reason: "no-free-address", Message: "DISCOVER",
+		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: leasetest.Number(t, network), Reason: "no-free-address",
+			Message: "DISCOVER",
 			Count: 1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}
 	var mu sync.Mutex

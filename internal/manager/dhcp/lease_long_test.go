@@ -42,7 +42,8 @@ func TestLongLeaseReports(t *testing.T) {
 	for first := 0; first < n; first += step {
 		var all []any
 		for i := first; i < min(first+step, n); i++ {
-			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.Begin,
+			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
+				Event: &dhcplease.Event{Kind: dhcplease.Begin,
 				Lease: dhcplease.Lease{Network: leasetest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
 					MAC: fmt.Sprintf("0200%08x", i), HostName: fmt.Sprintf("host-%d", i)}}}))
 		}
@@ -63,7 +64,8 @@ func TestLongLeaseReports(t *testing.T) {
 			for i := from; i < min(from+dhcplease.MaxRenewals, first+count); i++ {
 				some = append(some, dhcplease.Renewal{Address: address(i * 7919 % n), Expires: now.Unix() + 90000})
 			}
-			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
+			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
+				Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
 				Packed: dhcplease.Pack(some)}}))
 		}
 		return all

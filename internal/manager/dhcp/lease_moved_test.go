@@ -23,7 +23,8 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second).Add(-2 * time.Hour)
 	hour := func(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 	a := netip.MustParseAddr("10.0.0.20")
-	old := dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(), MAC: "00005e005301"}
+	old := dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(),
+		MAC: "00005e005301"}
 	half := start.Add(30 * time.Minute)
 	next := old
 	next.Start, next.Expires, next.MAC = half.Unix(), hour(24).Unix(), "00005e005302"
@@ -81,7 +82,8 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	}{{one, "PENDING"}, {two, "DONE"}} {
 		l := next
 		l.MAC = map[string]string{"PENDING": late.MAC, "DONE": next.MAC}[from.state]
-		from.Send(dhcplease.Record{At: hour(1).UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: l, Order: leasetest.Number(t, order)}})
+		from.Send(dhcplease.Record{At: hour(1).UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: l,
+			Order: leasetest.Number(t, order)}})
 		if r := m.Want(200, "GET", "/api/v2/leaseActions/"+order, ""); r.Text("state") != from.state {
 			t.Errorf("the action is %s", r.Body)
 		}

@@ -41,7 +41,8 @@ func TestDHCPv6Deployment(t *testing.T) {
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"default-lease-time","value":7200}`)
 	unicast := m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ClientOption","name":"unicast","value":"2001:db8::5"}`)
 	refused := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
-	if got := deploytest.Await(&p.Client, refused, "FAILED"); !strings.Contains(got, "option unicast of IPv6Network 2001:db8:0:1::/64 (quay6)") {
+	if got := deploytest.Await(&p.Client, refused, "FAILED"); !strings.Contains(got,
+		"option unicast of IPv6Network 2001:db8:0:1::/64 (quay6)") {
 		t.Errorf("the message is %s", got)
 	}
 	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+unicast, "")
@@ -97,7 +98,8 @@ func TestDHCPv6Deployment(t *testing.T) {
 	}
 	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
-	held := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now, Expires: now + 3600,
+	held := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now,
+		Expires: now + 3600,
 		DUID: "00030001020000000001", IAID: 7}
 	source.Send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
 	if r := explain("&macAddress=02:00:00:00:00:01&iaid=7"); r.Text("address") != "2001:db8:0:1::177" {

@@ -77,7 +77,8 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	}
 	source := m.SourceOf(p.point)
 	for _, o := range orders {
-		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: o.Address,
+		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: leasetest.Number(t, p.network),
+			Address: o.Address,
 			Start: o.Lease.Start, Expires: o.Lease.Expires, MAC: o.Lease.Hardware.String()}}
 		switch o.Address.String() {
 		case "10.0.0.104":

@@ -221,7 +221,8 @@ func TestGroupDeployments(t *testing.T) {
 	}
 	m.Refused(400, "ServerNotConnected", "second", "POST", group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	id := m.ID(group+"/deployments", `{"type":"ValidationDeployment","service":"DNS"}`)
-	if message := deploytest.Await(&m.Client, id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "server "+other+": COMPLETED_WITH_WARNINGS") {
+	if message := deploytest.Await(&m.Client, id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message,
+		"server "+other+": COMPLETED_WITH_WARNINGS") {
 		t.Errorf("it says %q", message)
 	}
 	if r := m.Want(200, "GET", "/api/v2/deployments/"+id+"/deployments", ""); r.Count() != 2 {

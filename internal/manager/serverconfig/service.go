@@ -39,7 +39,8 @@ func (x *Service) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if f := FieldsOf(o); !f.Connected && f.ServicePoint == "" {
-		return problem.BadRequest("ServerNotConnected", "server %d is only planned: set connected or servicePoint before you configure its services",
+		return problem.BadRequest("ServerNotConnected",
+			"server %d is only planned: set connected or servicePoint before you configure its services",
 			row.ID)
 	}
 	return nil
