@@ -23,7 +23,7 @@ func TestUsageCountsLeases(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second)
 	lease := func(last int) dhcplease.Lease {
 		return dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}),
-			Start: start.Unix(),
+			Start:   start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", last)}
 	}
 	for _, last := range []int{20, 22, 23, 30, 140, 141} {

@@ -80,7 +80,7 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 			MAC: fmt.Sprintf("00005e0053%02x", i)})
 		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: leasetest.Number(t, network), Reason: "no-free-address",
 			Message: "DISCOVER",
-			Count: 1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
+			Count:   1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}
 	var mu sync.Mutex
 	var seen []store.Statement

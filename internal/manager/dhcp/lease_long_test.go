@@ -44,8 +44,8 @@ func TestLongLeaseReports(t *testing.T) {
 		for i := first; i < min(first+step, n); i++ {
 			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
 				Event: &dhcplease.Event{Kind: dhcplease.Begin,
-				Lease: dhcplease.Lease{Network: leasetest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
-					MAC: fmt.Sprintf("0200%08x", i), HostName: fmt.Sprintf("host-%d", i)}}}))
+					Lease: dhcplease.Lease{Network: leasetest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
+						MAC: fmt.Sprintf("0200%08x", i), HostName: fmt.Sprintf("host-%d", i)}}}))
 		}
 		source.Apply(all)
 	}
@@ -66,7 +66,7 @@ func TestLongLeaseReports(t *testing.T) {
 			}
 			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
 				Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
-				Packed: dhcplease.Pack(some)}}))
+					Packed: dhcplease.Pack(some)}}))
 		}
 		return all
 	}

@@ -25,7 +25,7 @@ func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease
 	}
 	now := m.Store.Now().Truncate(time.Second)
 	l = dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
-		Start: now.Add(-2 * time.Hour).Unix(),
+		Start:   now.Add(-2 * time.Hour).Unix(),
 		Expires: now.Add(end).Unix(), MAC: "00005e005301", HostName: "host"}
 	one.Event(dhcplease.Begin, time.Unix(l.Start, 0), l)
 	return lostPlan{m, network, server, m.Want(200, "GET", "/api/v2/servers/"+server, "").Text("servicePoint")}, l, one, two

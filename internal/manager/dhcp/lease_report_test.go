@@ -220,7 +220,7 @@ func TestLeasesByRights(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second)
 	for n, of := range map[string]string{"10.0.0.20": network, "10.0.1.20": hidden} {
 		source.Event(dhcplease.Begin, start, dhcplease.Lease{Network: leasetest.Number(t, of), Address: netip.MustParseAddr(n),
-			Start: start.Unix(),
+			Start:   start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"})
 	}
 	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)

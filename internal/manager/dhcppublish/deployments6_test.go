@@ -100,7 +100,7 @@ func TestDHCPv6Deployment(t *testing.T) {
 	now := m.Store.Now().Unix()
 	held := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now,
 		Expires: now + 3600,
-		DUID: "00030001020000000001", IAID: 7}
+		DUID:    "00030001020000000001", IAID: 7}
 	source.Send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
 	if r := explain("&macAddress=02:00:00:00:00:01&iaid=7"); r.Text("address") != "2001:db8:0:1::177" {
 		t.Errorf("the holder of a lease gets %s", r.Body)

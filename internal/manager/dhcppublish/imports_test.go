@@ -79,7 +79,7 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	for _, o := range orders {
 		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: leasetest.Number(t, p.network),
 			Address: o.Address,
-			Start: o.Lease.Start, Expires: o.Lease.Expires, MAC: o.Lease.Hardware.String()}}
+			Start:   o.Lease.Start, Expires: o.Lease.Expires, MAC: o.Lease.Hardware.String()}}
 		switch o.Address.String() {
 		case "10.0.0.104":
 			e.Kind = dhcplease.Abandon

@@ -186,7 +186,7 @@ func TestReserve6IsUndone(t *testing.T) {
 	now := m.Store.Now().Truncate(time.Second)
 	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, p.network),
 		Address: netip.MustParseAddr("2001:db8:100::177"),
-		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7})
+		Start:   now.Unix(), Expires: now.Add(time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7})
 	r := m.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"2001:db8:100::177","action":"RESERVE"}`)
 	state := func(want string) {
 		t.Helper()
