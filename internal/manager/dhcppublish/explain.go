@@ -410,8 +410,14 @@ func firstFree(first, last netip.Addr, held []dhcp.Holder, abandoned bool, usabl
 // Exhausted implements dhcpdata.Leases.
 func (l *reportedLeases) Exhausted(int64) bool { return false }
 
-// CountUsed implements dhcpdata.Leases. The numbers of the server are not known here.
-func (l *reportedLeases) CountUsed(int64) uint64 { return 0 }
+// CountUsed implements dhcpdata.Leases.
+func (l *reportedLeases) CountUsed(pool int64) uint64 {
+	used, err := dhcp.CountUsed(l.tx, pool)
+	if err != nil {
+		l.err = err
+	}
+	return used
+}
 
 // Members implements dhcpdata.Leases. The numbers of the server are not known here.
 func (l *reportedLeases) Members(int64, string) int { return 0 }

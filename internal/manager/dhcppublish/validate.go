@@ -321,9 +321,9 @@ func (c *compiler) sizeOf(all map[string]chosen) int {
 
 // checkShared requires the same role for all networks of a shared network.
 func (c *compiler) checkShared() error {
-	first := map[int64]*servedNetwork{}
+	first, served := map[int64]*servedNetwork{}, map[int64]bool{}
 	for _, n := range c.networks {
-		if n.shared == 0 {
+		if served[n.row.ID] = true; n.shared == 0 {
 			continue
 		}
 		one := first[n.shared]
@@ -345,7 +345,7 @@ func (c *compiler) checkShared() error {
 			return err
 		}
 		for _, row := range members {
-			if !slices.ContainsFunc(c.networks, func(n *servedNetwork) bool { return n.row.ID == row.ID }) {
+			if !served[row.ID] {
 				c.fail("%s %s is in the shared network of %s, and has no role with this server", row.Type, c.label(row), c.label(first[tag].row))
 			}
 		}

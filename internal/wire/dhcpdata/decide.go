@@ -243,11 +243,11 @@ func (d *decider) reservation() *reservation {
 
 // checkClient refuses the clients that are not served anywhere in the network.
 func (d *decider) checkClient() (Source, Reason) {
-	if p := d.member.pool; p != nil && p.Deny {
-		return Source{Level: AtMACPool, ID: p.ID, Name: p.Name}, DeniedPool
-	}
 	if d.f.Type == Release || d.f.Type == Decline {
 		return Source{}, Served
+	}
+	if p := d.member.pool; p != nil && p.Deny {
+		return Source{Level: AtMACPool, ID: p.ID, Name: p.Name}, DeniedPool
 	}
 	all := d.layers(d.candidates[0], nil, d.reservation())
 	if s := all.service("booting"); s != nil && !s.flag {

@@ -39,6 +39,10 @@ func Decide6(c *Content, f *Facts6, leases Leases, now int64) *Decision6 {
 	if !d.findNetworks() {
 		return d.refuse(NoNetwork, Source{})
 	}
+	ends := f.Message.Type == dhcpmsg.Release6 || f.Message.Type == dhcpmsg.Decline6
+	if p := d.c.macs[string(d.d.Hardware)].pool; p != nil && p.Deny && !ends {
+		return d.refuse(DeniedPool, Source{Level: AtMACPool, ID: p.ID, Name: p.Name})
+	}
 	n := d.candidates[0]
 	switch f.Message.Type {
 	case dhcpmsg.Solicit6:
@@ -203,7 +207,7 @@ func (d *decider6) choose(a association) (b binding, from Source, reason Reason)
 	prefix := a.code == dhcpmsg.OptIAPD6
 	client := Identity6(prefix, a.iaid, d.d.DUID)
 	for _, r := range d.reservations(prefix) {
-		if d.isFree(r.Address, client) {
+		if d.available(r, client) {
 			d.note(r.source(), "address", "reserved for the client")
 			return binding{r.network, r.network.findPool(r.Address), r, r.Address, r.PrefixLength}, Source{}, Served
 		}
@@ -328,6 +332,17 @@ func (d *decider6) leasable(p *pool, a netip.Addr) bool {
 func (d *decider6) isFree(a netip.Addr, client string) bool {
 	l, ok := d.leases.Lease(a)
 	return !d.assigned[a] && (!ok || l.State == Free || l.State != Abandoned && !l.Ended && l.Client == client)
+}
+
+// available reports whether a reserved address or prefix is free for the client. One that is reserved for a hardware address belongs to the
+// hardware: firmware, boot loader and operating system of a machine have different DUIDs, and each replaces the lease of the one before.
+func (d *decider6) available(r *reservation, client string) bool {
+	if d.isFree(r.Address, client) {
+		return true
+	}
+	l, ok := d.leases.Lease(r.Address)
+	return ok && !d.assigned[r.Address] && l.State != Abandoned && !l.Ended && len(r.MAC) > 0 && bytes.Equal(r.MAC, d.d.Hardware) &&
+		bytes.Equal(r.MAC, l.Hardware) && !bytes.Equal(DUIDOfIdentity6(l.Client), d.d.DUID)
 }
 
 // maxTries is the maximum number of addresses that pick examines beyond those that are known to be in use.

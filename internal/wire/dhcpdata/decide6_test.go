@@ -203,6 +203,61 @@ func TestReserved6(t *testing.T) {
 	}
 }
 
+// TestReservedMACKeepsAddress6 checks that the operating system of a machine gets the address that is reserved for its hardware, although
+// its firmware holds it with another DUID, and that a second association of the same client does not take it.
+func TestReservedMACKeepsAddress6(t *testing.T) {
+	c := newPlan6().compile(t)
+	leases := memory{}
+	by := func(mac byte) func(m *dhcpmsg.Message6) {
+		return func(m *dhcpmsg.Message6) {
+			m.Relays[0].Options = dhcpmsg.Options6{{Code: dhcpmsg.OptLinkLayer6, Data: []byte{0, 1, 2, 0, 0, 0, 0, mac}}}
+		}
+	}
+	ask := func(kind uint8, client, mac byte, options ...dhcpmsg.Option6) string {
+		t.Helper()
+		d := ask6{kind: kind, client: client, link: "2001:db8:1::1", options: options, more: by(mac)}.decide(t, c, leases)
+		leases.apply(d)
+		return summary(t, d)
+	}
+	const reserved = "2001:db8:1::12"
+	for what, got := range map[string]string{"the firmware": ask(dhcpmsg.Request6, 70, 8, na(1, reserved)),
+		"the operating system": ask(dhcpmsg.Request6, 71, 8, na(7, reserved)), "its renewal": ask(dhcpmsg.Renew6, 71, 8, na(7, reserved))} {
+		if !strings.Contains(got, reserved+"/86400") {
+			t.Errorf("%s gets %s", what, got)
+		}
+	}
+	if l := leases[addr(reserved)]; l.Client != Identity6(false, 7, duid6(71)) {
+		t.Errorf("the lease is of %x", l.Client)
+	}
+	if got := ask(dhcpmsg.Solicit6, 71, 8, na(8)); strings.Contains(got, reserved+"/") {
+		t.Errorf("a second association gets %s", got)
+	}
+	if got := ask(dhcpmsg.Request6, 72, 9, na(1, reserved)); strings.Contains(got, reserved+"/") {
+		t.Errorf("other hardware gets %s", got)
+	}
+	leases[addr(reserved)] = LeaseState{Network: 40, Address: addr(reserved), State: Abandoned, Hardware: []byte{2, 0, 0, 0, 0, 8}}
+	if got := ask(dhcpmsg.Solicit6, 73, 8, na(1)); strings.Contains(got, reserved+"/") {
+		t.Errorf("an abandoned address is offered: %s", got)
+	}
+}
+
+// TestDeniedMACPool6 checks that members of the pool DENY get no answer in DHCPv6, and that they can release their addresses.
+func TestDeniedMACPool6(t *testing.T) {
+	p := newPlan6()
+	p[MACPoolUnit(60)] = []Item{MACPool{ID: 60, Name: "DENY", Deny: true}, MACAddress{ID: 61, MAC: Hex{2, 0, 0, 0, 0, 3}}}
+	c := p.compile(t)
+	for kind, want := range map[uint8]string{dhcpmsg.Solicit6: "none:denied-mac-pool", dhcpmsg.Renew6: "none:denied-mac-pool",
+		dhcpmsg.InformationRequest6: "none:denied-mac-pool", dhcpmsg.Release6: "REPLY; status 0; ia-na 1 status 3"} {
+		q := ask6{kind: kind, client: 3}
+		if kind != dhcpmsg.InformationRequest6 {
+			q.options = dhcpmsg.Options6{na(1, "2001:db8:1::10")}
+		}
+		if got := summary(t, q.decide(t, c, memory{})); got != want {
+			t.Errorf("%d: %s, want %s", kind, got, want)
+		}
+	}
+}
+
 // TestExchange6 follows clients through their exchanges.
 func TestExchange6(t *testing.T) {
 	c := newPlan6().compile(t)

@@ -107,7 +107,7 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	}
 	for _, abandoned := range []bool{false, true} {
 		for _, p := range pools {
-			a, ok := d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
+			a, ok := d.nextFree(p, abandoned)
 			if ok {
 				d.note(p.source(), "address", "%s was free for longest", a)
 				c := d.chosen([]*pool{p}, a)
@@ -118,6 +118,23 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 		}
 	}
 	return c, pools[0].source(), Exhausted
+}
+
+// nextFree returns the address of a range that has been free for longest. The search of NextFree continues after the addresses that one
+// client cannot have, so a client of BOOTP, which cannot have those that are probed, gets the first free one instead.
+func (d *decider) nextFree(p *pool, abandoned bool) (netip.Addr, bool) {
+	if d.f.Type != 0 || len(p.Probed) == 0 {
+		return d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
+	}
+	tries := 0
+	for _, i := range p.Ranges {
+		for a := i.First; i.Contains(a) && tries < maxTries && !abandoned; a = a.Next() {
+			if tries++; d.isFree(a) && d.leasable(p, a) {
+				return a, true
+			}
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // isOfPartner reports whether the partner of a failover pair may have leased an address.

@@ -208,7 +208,7 @@ func (d *decider6) hasBinding(a association) bool {
 func (d *decider6) hasReservation(a association) bool {
 	prefix := a.code == dhcpmsg.OptIAPD6
 	return slices.ContainsFunc(d.reservations(prefix), func(r *reservation) bool {
-		return d.isFree(r.Address, Identity6(prefix, a.iaid, d.d.DUID))
+		return d.available(r, Identity6(prefix, a.iaid, d.d.DUID))
 	})
 }
 

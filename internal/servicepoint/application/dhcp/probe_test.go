@@ -59,6 +59,25 @@ func TestLateProbe(t *testing.T) {
 	}
 }
 
+// TestBOOTPKeepsStaticAddresses checks that a client of BOOTP, which cannot have a static address of a range, leaves it to others.
+func TestBOOTPKeepsStaticAddresses(t *testing.T) {
+	one := []dhcpdata.Interval{{First: netip.MustParseAddr("10.0.1.0"), Last: netip.MustParseAddr("10.0.1.0")}}
+	u := units(t)
+	u[dhcpdata.NetworkUnit(7)] = unit(t, dhcpdata.NetworkUnit(7), dhcpdata.Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/16")},
+		dhcpdata.Pool{ID: 8, Ranges: one, Probed: one}, noPing, option("dynamic-bootp", true))
+	p := &prober{answers: make(chan bool, 1)}
+	e := engineOn(t, &disk{}, u, p.probe)
+	a := newAsker(t, e)
+	a.ask(0, 1)
+	a.none()
+	p.answers <- false
+	a.ask(dhcpdata.Discover, 2)
+	a.want(dhcpdata.Offer, "10.0.1.0")
+	if err := e.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStaticProbe checks that a static address of a range is probed before each offer to a client that does not hold it, and is not leased
 // without an offer.
 func TestStaticProbe(t *testing.T) {
