@@ -14,6 +14,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/telemetry"
+	"portolan/internal/wire/dhcplease"
 )
 
 // leaseChange is a reported change of a lease.
@@ -247,6 +248,11 @@ func (w *leaseWriter) count(l storedLease, c leaseChange) error {
 	return w.counts.add(w.server, c.network, key, c.state, 1)
 }
 
+// isOfStranger reports whether a change abandons an address that a machine with a known hardware address uses without a lease.
+func (c *leaseChange) isOfStranger() bool {
+	return c.state == stateAbandoned && c.reason == reasons[dhcplease.Abandon] && c.mac != ""
+}
+
 // finish applies the end of a lease, or the abandonment of an address.
 func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 	if l.span != 0 {
@@ -271,7 +277,7 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 		return err
 	}
 	l.span = 0
-	if !l.there {
+	if !l.there || c.isOfStranger() {
 		return w.writeLease(l, c)
 	}
 	var body store.Object // the client stays, so that the lease shows the last one

@@ -314,7 +314,11 @@ func (w *leaseWriter) reportAbandoned() error {
 		if addresses[group] == nil {
 			groups = append(groups, group)
 		}
-		addresses[group] = append(addresses[group], c.address.String())
+		text := c.address.String()
+		if c.isOfStranger() {
+			text += " (" + c.mac + ")"
+		}
+		addresses[group] = append(addresses[group], text)
 	}
 	for _, group := range groups {
 		all := addresses[group]

@@ -98,6 +98,10 @@ func TestLeasesAreReported(t *testing.T) {
 	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
 		t.Errorf("the events are %s", r.Body)
 	}
+	source.Event(dhcplease.Abandon, end.Add(4*time.Minute), dhcplease.Lease{Network: lease.Network, Address: lease.Address, Start: end.Unix(),
+		Expires: later.Unix(), MAC: "00005e0053aa", HardwareType: 1})
+	r = m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	r.Shows(t, map[string]string{"data.0.state": "DHCP_ABANDONED", "data.0.macAddress": "00-00-5E-00-53-AA", "data.0.hostName": ""})
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	m.Want(200, "GET", "/api/v2/leases", "").None(t)

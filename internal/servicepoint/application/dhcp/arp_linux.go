@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/net/bpf"
@@ -23,14 +24,14 @@ const (
 
 // askARP reports whether a machine on the link of an interface has an address: it sends a probe (RFC 5227) and waits for a packet from the
 // address. It also finds machines that do not answer pings.
-func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) {
+func askARP(index int, a netip.Addr, limit time.Duration) (hardware net.HardwareAddr, err error) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil || len(i.HardwareAddr) != 6 {
-		return false, err
+		return nil, err
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing is buffered
 	address := a.As4()
@@ -41,7 +42,7 @@ func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) 
 		bpf.RetConstant{Val: 0},
 	})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	filter := make([]unix.SockFilter, len(program))
 	for k, one := range program {
@@ -58,7 +59,7 @@ func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) 
 		err = unix.Sendto(fd, arpProbe(i.HardwareAddr, a), 0, link)
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	buffer := make([]byte, 64)
 	for until := time.Now().Add(limit); time.Now().Before(until); {
@@ -66,14 +67,14 @@ func askARP(index int, a netip.Addr, limit time.Duration) (yes bool, err error) 
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
-			return false, nil
+			return nil, nil
 		case err != nil:
-			return false, err
+			return nil, err
 		case n >= arpSize && !bytes.Equal(buffer[arpSenderHW:arpSenderIP], i.HardwareAddr):
-			return true, nil
+			return slices.Clone(net.HardwareAddr(buffer[arpSenderHW:arpSenderIP])), nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // arpProbe returns a request for an address without the address of its sender.

@@ -3,9 +3,10 @@
 package dhcp
 
 import (
+	"net"
 	"net/netip"
 	"time"
 )
 
 // askARP is not available on this system: no address answers.
-func askARP(int, netip.Addr, time.Duration) (bool, error) { return false, nil }
+func askARP(int, netip.Addr, time.Duration) (net.HardwareAddr, error) { return nil, nil }

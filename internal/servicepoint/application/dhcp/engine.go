@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"sync"
@@ -30,7 +31,7 @@ type engine struct {
 	// outbox sends the replies to several messages together.
 	outbox outbox
 	// probe reports whether an address answers within a time; tests replace it.
-	probe func(a netip.Addr, seconds uint32) bool
+	probe func(a netip.Addr, seconds uint32) (hardware net.HardwareAddr, answers bool)
 	// probes limits the concurrent probes.
 	probes chan struct{}
 	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
@@ -110,7 +111,7 @@ const (
 )
 
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
-func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
+func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) (net.HardwareAddr, bool)) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
 		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
 		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},
@@ -213,7 +214,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 		return e.lease(r, d), false
 	case dhcpdata.ActDecline:
 		e.withdraw(r, d)
-		e.abandon(d, r, dhcplease.Decline)
+		e.abandon(d, holderOf(r, d), dhcplease.Decline)
 	case dhcpdata.ActRelease:
 		e.withdraw(r, d)
 		if l := e.table.lease(d.Address); l != nil && l.state == dhcpdata.Leased {
@@ -253,7 +254,7 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 	}
 	held.probing = true
 	e.tasks.Go(func() {
-		answers := e.probe(d.Address, d.ProbeSeconds)
+		hardware, answers := e.probe(d.Address, d.ProbeSeconds)
 		<-e.probes
 		e.mu.Lock()
 		l := e.table.lease(d.Address)
@@ -268,9 +269,9 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 			return
 		}
 		e.table.withdraw(d.Client)
-		e.abandon(d, r, dhcplease.Abandon)
+		e.abandon(d, holderWithout(hardware), dhcplease.Abandon)
 		e.mu.Unlock()
-		e.log.Warn("address without a lease answered", "address", d.Address, "network", d.Network)
+		e.log.Warn("address without a lease answered", "address", d.Address, "network", d.Network, "hardware", hardware.String())
 		if probed+1 < maxProbed {
 			e.decide(r, probed+1)
 		}
@@ -278,11 +279,20 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 	return "", false
 }
 
-// abandon makes an address unusable for a time. The caller holds mu.
-func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) {
+// holderWithout returns the holder of an address that a machine uses without a lease. Its hardware address may be unknown.
+func holderWithout(hardware net.HardwareAddr) *holder {
+	const ethernet = 1
+	if len(hardware) == 0 {
+		return &holder{}
+	}
+	return &holder{hardwareType: ethernet, hardware: octetsOf(hardware, 16)}
+}
+
+// abandon makes an address unusable for a time. holder is the client that declined it, or the machine that uses it. The caller holds mu.
+func (e *engine) abandon(d *dhcpdata.Decision, holder *holder, kind dhcplease.Kind) {
 	now := e.clock.now()
 	l := &lease{network: d.Network, pool: d.Pool, address: d.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
-		expires: now + int64(d.AbandonSeconds), holder: holderOf(r, d)}
+		expires: now + int64(d.AbandonSeconds), holder: holder}
 	before := e.table.lease(d.Address)
 	if before != nil {
 		l.pool = before.pool

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -14,9 +15,9 @@ type prober struct {
 	answers chan bool
 }
 
-func (p *prober) probe(netip.Addr, uint32) bool {
+func (p *prober) probe(netip.Addr, uint32) (net.HardwareAddr, bool) {
 	p.asked.Add(1)
-	return <-p.answers
+	return net.HardwareAddr{2, 0, 0, 0, 0, 99}, <-p.answers
 }
 
 // TestRepeatedDiscover checks that a second DISCOVER gets no offer while the address is probed, and both one at the end.

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -88,7 +89,7 @@ func TestDamagedLeases(t *testing.T) {
 	for round := range 2 {
 		probed := make(chan netip.Addr, 10)
 		s, address = start(t, dir, units(t, noPing), func(s *service) {
-			s.engine.probe = func(a netip.Addr, _ uint32) bool { probed <- a; return false }
+			s.engine.probe = func(a netip.Addr, _ uint32) (net.HardwareAddr, bool) { probed <- a; return nil, false }
 		})
 		if (s.damaged != nil) != (round == 0) || !strings.Contains(strings.Join(s.Health(), " "), "damaged") {
 			t.Errorf("round %d: %v %v", round, s.damaged, s.Health())

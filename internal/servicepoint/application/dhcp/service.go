@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -119,23 +120,25 @@ func (s *service) open(dir string) error {
 	return nil
 }
 
-// ping reports whether an address answers an echo request or, on a link of the server, a request of ARP. If the system forbids it, no
-// address answers.
-func (s *service) ping(a netip.Addr, seconds uint32) bool {
+// ping reports whether an address answers an echo request or, on a link of the server, a request of ARP. hardware is the hardware address
+// of the machine that answers, if it is on a link of the server. If the system forbids it, no address answers.
+func (s *service) ping(a netip.Addr, seconds uint32) (hardware net.HardwareAddr, answers bool) {
 	limit := time.Duration(seconds) * time.Second
 	if index := s.linkOf(a); index != 0 {
-		asked := make(chan bool, 1)
+		asked := make(chan net.HardwareAddr, 1)
 		go func() {
-			yes, err := askARP(index, a, limit)
+			hardware, err := askARP(index, a, limit)
 			if err != nil {
 				s.engine.counters.refuse(0, "ping-failed")
 				s.log.Debug("ARP before an offer failed", "address", a, "error", err)
 			}
-			asked <- yes
+			asked <- hardware
 		}()
-		return s.echo(a, limit) || <-asked
+		answers = s.echo(a, limit)
+		hardware = <-asked
+		return hardware, answers || hardware != nil
 	}
-	return s.echo(a, limit)
+	return nil, s.echo(a, limit)
 }
 
 // linkOf returns the index of the link that an address is on; 0 if it is behind a router, or clients on the link are not served.

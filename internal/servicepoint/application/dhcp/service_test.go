@@ -337,7 +337,9 @@ func TestReports(t *testing.T) {
 func TestProbe(t *testing.T) {
 	taken := netip.MustParseAddr("10.0.1.0")
 	s, address := start(t, t.TempDir(), units(t), func(s *service) {
-		s.engine.probe = func(a netip.Addr, _ uint32) bool { return a == taken }
+		s.engine.probe = func(a netip.Addr, _ uint32) (net.HardwareAddr, bool) {
+			return net.HardwareAddr{2, 0, 0, 0, 0, 99}, a == taken
+		}
 	})
 	if a := dial(t, address, 1).lease(); a != "10.0.1.1" {
 		t.Error(a)
@@ -346,7 +348,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("the address is in the state %d", got)
 	}
 	all := collected(t, s, func(all []dhcplease.Record) bool { return len(all) >= 2 })
-	if all[0].Event.Kind != dhcplease.Abandon || all[1].Event.Kind != dhcplease.Begin {
+	if l := all[0].Event.Lease; all[0].Event.Kind != dhcplease.Abandon || all[1].Event.Kind != dhcplease.Begin || l.MAC != "020000000063" ||
+		l.HostName != "" {
 		t.Errorf("%+v", all)
 	}
 }

@@ -76,10 +76,10 @@ func (e *engine) probe6(r *request6, d *dhcpdata.Decision6, all []netip.Addr, pr
 		e.probes6.active[a] = true
 	}
 	e.tasks.Go(func() {
-		answered := map[netip.Addr]bool{}
+		answered := map[netip.Addr]*holder{}
 		for _, a := range all {
-			if e.probe(a, 1) {
-				answered[a] = true
+			if hardware, answers := e.probe(a, 1); answers {
+				answered[a] = holderWithout(hardware)
 			}
 		}
 		<-e.probes
@@ -89,14 +89,14 @@ func (e *engine) probe6(r *request6, d *dhcpdata.Decision6, all []netip.Addr, pr
 			clear(e.probes6.silent)
 		}
 		for _, a := range all {
-			if delete(e.probes6.active, a); !answered[a] {
+			if delete(e.probes6.active, a); answered[a] == nil {
 				e.probes6.silent[a] = now + offerSeconds
 			}
 		}
 		for _, c := range d.Changes {
-			if l := e.table.lease(c.Address); answered[c.Address] && (l == nil || l.view(now).State != dhcpdata.Leased) {
+			if l := e.table.lease(c.Address); answered[c.Address] != nil && (l == nil || l.view(now).State != dhcpdata.Leased) {
 				e.table.withdraw(c.Client)
-				e.abandon6(c, now)
+				e.abandon6(c, answered[c.Address], now)
 			}
 		}
 		e.mu.Unlock()
@@ -111,9 +111,9 @@ func (e *engine) probe6(r *request6, d *dhcpdata.Decision6, all []netip.Addr, pr
 }
 
 // abandon6 makes an address that answers without a lease unusable for a day. The caller holds mu.
-func (e *engine) abandon6(c dhcpdata.Change6, now int64) {
+func (e *engine) abandon6(c dhcpdata.Change6, holder *holder, now int64) {
 	l := &lease{network: c.Network, pool: c.Pool, address: c.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
-		expires: now + endedSeconds, holder: &holder{}}
+		expires: now + endedSeconds, holder: holder}
 	e.change(e.table.lease(c.Address), l, dhcplease.Abandon, 0)
 	e.log.Warn("address without a lease answered", "address", c.Address, "network", c.Network)
 }

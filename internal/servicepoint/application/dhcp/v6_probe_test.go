@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -21,11 +22,11 @@ func TestDamagedLeases6(t *testing.T) {
 	var probed []netip.Addr
 	s.engine.mu.Lock()
 	s.engine.suspectUntil = s.engine.clock.now() + 1000
-	s.engine.probe = func(a netip.Addr, _ uint32) bool {
+	s.engine.probe = func(a netip.Addr, _ uint32) (net.HardwareAddr, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		probed = append(probed, a)
-		return len(probed) == 1
+		return nil, len(probed) == 1
 	}
 	s.engine.mu.Unlock()
 	c := dial6(t, at, 1)
