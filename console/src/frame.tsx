@@ -6,13 +6,14 @@ import { calls, type Call } from "./api"
 import { Icon } from "./icons"
 import { state } from "./live"
 import { usePending } from "./parts/approvals"
-import { Button, Dialog, toast } from "./parts/basics"
+import { Button, Dialog } from "./parts/basics"
 import { Password } from "./parts/password"
 import { Search, searching } from "./parts/search"
 import { useDenied } from "./rights"
 import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
 import { stagedCount } from "./staged"
+import { toast } from "./notice"
 
 /** The navigation: path, label, icon, and the key after g. */
 const places: [to: string, word: string, icon: string, key: string][] = [

@@ -3,8 +3,8 @@ import { computed, effect, signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { call, get } from "./api"
 import { problemOf } from "./data"
-import { toast } from "./parts/basics"
 import { session } from "./session"
+import { toast } from "./notice"
 
 /** The preferences of the user by name; undefined until they are loaded. */
 const stored = signal<Record<string, any> | undefined>(undefined)

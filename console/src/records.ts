@@ -1,6 +1,6 @@
 // Conversion between records and lines of text: NAME TTL TYPE DATA, as in zone files, with names relative to the zone.
 import type { Resource } from "./api"
-import type { Wanted } from "./parts/preview"
+import { Wanted } from "./staged"
 
 /** Returns a name as record data: fully qualified, with a trailing dot. */
 const target = (x: any) => (x ? (x.absoluteName ?? x.name ?? "") + "." : ".")

@@ -2,8 +2,9 @@
 import { call, Refusal, type Tried } from "./api"
 import { problemOf } from "./data"
 import { changedHere } from "./live"
-import { counted, toast } from "./parts/basics"
-import type { Wanted } from "./parts/preview"
+import { counted } from "./words"
+import { toast } from "./notice"
+import { Wanted } from "./staged"
 
 /** A change of a batch. */
 export type Part = Omit<Wanted, "says" | "together">

@@ -2,11 +2,10 @@
 import { batch, effect, signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, countSignIn, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
-import { toast, toasts } from "./parts/basics"
-import { endComments } from "./parts/comment"
 import { onPage, problemOf } from "./data"
 import { go, guardLeaving, place, setQuery } from "./router"
 import { ownedBy } from "./staged"
+import { toast, toasts } from "./notice"
 
 export interface Session {
   id: number
@@ -121,12 +120,18 @@ export async function enter(credentials: { username: string; password: string } 
 /** The id of a user who must set a new password first. */
 export const mustReset = signal<number | null>(null)
 
+/** What ends with the session: functions that parts have registered. */
+const endings: (() => void)[] = []
+
+/** Calls a function at the end of each session. */
+export const onSessionEnd = (run: () => void) => void endings.push(run)
+
 /** Clears the data of the user, so that the next user does not see it. The change list stays for its user. */
 function end() {
   session.value = null
   calls.value = []
   toasts.value = []
-  endComments(null)
+  for (const run of endings) run()
   stopLive()
 }
 

@@ -207,3 +207,16 @@ export function watchStaged() {
     if (staged.value.some(s => full.value || hasSecret(s.body))) e.preventDefault()
   })
 }
+
+/** A change that a form describes. */
+export interface Wanted {
+  method: Staged["method"]
+  path: string
+  body?: any
+  headers?: Record<string, string>
+  says: string
+  /** The names of the resources that the changes of the batch apply to. */
+  labels?: string[]
+  /** Why the changes of the batch cannot be requested one by one. */
+  together?: string
+}

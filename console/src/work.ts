@@ -2,7 +2,7 @@
 import { call, type Answer, type Options } from "./api"
 import { problemOf } from "./data"
 import { changedHere } from "./live"
-import { toast } from "./parts/basics"
+import { toast } from "./notice"
 
 /** Undoes a transaction; force overrides later changes of the same resources. */
 export async function undo(transaction: number, force = false): Promise<boolean> {

@@ -4,8 +4,9 @@ import { call, get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { fieldOf, withoutEmpty, type JSONSchema } from "../jsonform"
 import type { FieldSchema } from "../schema"
-import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
+import { Button, Dialog, Field, Loading, Trouble } from "./basics"
 import { FieldInput, type Values } from "./form"
+import { toast } from "../notice"
 
 /** An application that a service point can run, with the schema and the default of its configuration. */
 export interface Kind {

@@ -7,8 +7,9 @@ import { kind, title, To } from "../links"
 import { state } from "../live"
 import { session } from "../session"
 import { change } from "../work"
-import { Button, counted, State, Trouble, When } from "./basics"
+import { Button, State, Trouble, When } from "./basics"
 import { Difference, type FieldUpdate } from "./difference"
+import { counted } from "../words"
 
 /** How often the pending requests are read for users who cannot follow the change feed, in milliseconds. */
 const pollInterval = 15_000

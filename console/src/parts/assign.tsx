@@ -5,9 +5,11 @@ import { useData } from "../data"
 import { Icon } from "../icons"
 import { countOf, namesOf } from "../pattern"
 import { address, amount, hosts, parseAddress, parseSpan, size, span, type Span } from "../space"
-import { choice, counted, Field } from "./basics"
+import { choice, Field } from "./basics"
 import { RefInput } from "./form"
-import { Preview, type Wanted } from "./preview"
+import { Preview } from "./preview"
+import { counted } from "../words"
+import { type Wanted } from "../staged"
 
 /** Returns the message of a problem that concerns a field. */
 const wrongOf = (problem: Problem | undefined, concerns: (field: string) => boolean) =>

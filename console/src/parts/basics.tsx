@@ -5,6 +5,8 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hook
 import { arrived, place } from "../router"
 import type { Problem } from "../api"
 import { Icon } from "../icons"
+import { number } from "../words"
+import { toasts, dropToast } from "../notice"
 
 /** The icon and tone of each state. The word is always shown, so colour never carries the meaning alone. */
 const tones: Record<string, [icon: string, tone: string]> = {
@@ -102,25 +104,6 @@ export function Use({ part, of, label }: { part: number; of: number; label?: str
       </svg>
       <span class="num">{text}</span>
     </span>
-  )
-}
-
-/** Formats an integer with separated thousands. */
-export function number(n: number | bigint) {
-  return n.toLocaleString("en").replaceAll(",", "\u202f")
-}
-
-/** Formats a count with its noun, given in the plural. */
-export function counted(n: number, many: string) {
-  return (
-    number(n) +
-    " " +
-    (n === 1
-      ? many
-          .replace(/ies$/, "y")
-          .replace(/(ss|x|ch)es$/, "$1")
-          .replace(/s$/, (s, at) => (many[at - 1] === "s" ? s : ""))
-      : many)
   )
 }
 
@@ -342,51 +325,6 @@ export function Button({
     </button>
   )
 }
-
-/** A message at the edge of the page. With an action it stays longer, so that the user can press it. */
-export interface Toast {
-  id: number
-  text: string
-  bad?: boolean
-  action?: { label: string; run: () => void }
-}
-export const toasts = signal<Toast[]>([])
-let toastNumber = 0
-export function toast(text: string, o: { bad?: boolean; action?: Toast["action"] } = {}) {
-  const one = { id: ++toastNumber, text, ...o }
-  toasts.value = [...toasts.value.slice(-3), one]
-  keepToasts()
-}
-export function dropToast(id: number) {
-  toasts.value = toasts.value.filter(t => t.id !== id)
-}
-
-/** How long a message stays after the last key, in milliseconds: with an action, and without one. */
-const actionStays = 15_000,
-  textStays = 5_000
-
-/** The timers of the messages. */
-const toastTimers = new Map<number, ReturnType<typeof setTimeout>>()
-
-/**
- * Starts the timers of all messages again. Each key does that, so that a keyboard user reaches the button of a message in any time. A
- * message does not end below the pointer or while it has the focus.
- */
-function keepToasts() {
-  for (const t of toastTimers.values()) clearTimeout(t)
-  toastTimers.clear()
-  const end = (id: number) => {
-    if (document.querySelector(".toasts:hover, .toasts:focus-within")) keepToasts()
-    else dropToast(id)
-  }
-  for (const t of toasts.value)
-    if (!t.bad)
-      toastTimers.set(
-        t.id,
-        setTimeout(() => end(t.id), t.action ? actionStays : textStays),
-      )
-}
-addEventListener("keydown", keepToasts, { capture: true, passive: true })
 
 export function Toasts() {
   return (

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks"
 import type { Resource } from "../api"
 import { shown } from "../operations"
 import type { FieldSchema } from "../schema"
-import { Button, choice, toast } from "./basics"
-import { fieldName } from "./form"
+import { Button, choice } from "./basics"
+import { toast } from "../notice"
+import { fieldName } from "../words"
 
 const names: Record<string, string> = {
   PORTOLAN_SERVICE_POINT: "Portolan service point",

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals"
 import { useState } from "preact/hooks"
 import { onMissingComment } from "../api"
+import { onSessionEnd } from "../session"
 import { Button, Dialog, Field } from "./basics"
 
 /** The changes that wait for a comment: the functions that take it. */
@@ -10,11 +11,13 @@ const waiting = signal<((comment: string | null) => void)[]>([])
 onMissingComment(() => new Promise(take => (waiting.value = [...waiting.value, take])))
 
 /** Gives a comment to all changes that wait for one. With null they are not applied, as after the end of the session of their user. */
-export function endComments(comment: string | null) {
+function endComments(comment: string | null) {
   const all = waiting.value
   waiting.value = []
   for (const take of all) take(comment)
 }
+
+onSessionEnd(() => endComments(null))
 
 /** The window that asks for a comment while a change waits for one. All changes that wait get the same comment. */
 export function Comment() {

@@ -1,10 +1,10 @@
 // The fields that a change sets, as a table: the label, the value before, and the value after.
 import type { Resource } from "../api"
 import { useSchema } from "../schema"
-import { fieldName } from "./form"
 import { isEqual, shown } from "../operations"
 import { useNames } from "./preview"
 import { fieldText } from "./choices"
+import { fieldName } from "../words"
 
 /** A changed field with its values. */
 export interface FieldUpdate {

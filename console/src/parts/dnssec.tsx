@@ -5,8 +5,9 @@ import { problemOf, useData } from "../data"
 import { compareDS } from "../ds"
 import { Icon } from "../icons"
 import { change } from "../work"
-import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
+import { Button, Dialog, Field, Loading, Trouble } from "./basics"
 import { lookUp, type Lookup } from "./dig"
+import { toast } from "../notice"
 
 /** The default policy: ECDSA P-256 with SHA-256 (RFC 8624), NSEC, and keys that are replaced automatically. */
 export const defaultPolicy = {

@@ -9,28 +9,9 @@ import { Field } from "./basics"
 import { choiceName, isWeak, SecretInput } from "./choices"
 import { InterfacesInput, PointInput } from "./interfaces"
 import { AnotherField, formField, useDefinitions } from "./userfields"
+import { fieldName } from "../words"
 
 export type Values = Record<string, any>
-
-/** Labels of fields whose published names are not the words of the field. */
-const labels: Record<string, string> = {
-  up: "Parent",
-  highWaterMark: "High utilization threshold, %",
-  lowWaterMark: "Low utilization threshold, %",
-}
-
-/** Returns a field's name as words. */
-export function fieldName(name: string) {
-  if (Object.hasOwn(labels, name)) return labels[name]
-  return name
-    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
-    .toLowerCase()
-    .replace(
-      /\b(ttl|tls|http|https|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid|vlan|ha|hsm|mx|ns|srv|cname|snmp|ntp|vpn)\b/g,
-      m => m.toUpperCase(),
-    )
-    .replace(/^./, c => c.toUpperCase())
-}
 
 /** Returns the part of a problem that concerns a field. */
 export function faultOf(problem: Problem | undefined, field: string): string | undefined {

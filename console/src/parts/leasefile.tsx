@@ -5,7 +5,9 @@ import { problemOf } from "../data"
 import { changedHere } from "../live"
 import { configuration } from "../session"
 import { importFile } from "../sheet"
-import { Button, Field, number, toast, Trouble } from "./basics"
+import { Button, Field, Trouble } from "./basics"
+import { number } from "../words"
+import { toast } from "../notice"
 
 const shownLines = 200
 

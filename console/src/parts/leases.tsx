@@ -8,11 +8,13 @@ import { setQuery, place } from "../router"
 import { leaseFilter } from "../leasefilter"
 import { parseAddress } from "../space"
 import type { DHCPv4Lease, DHCPv6Lease, LeaseSpan } from "../types"
-import { Button, counted, Dialog, Empty, Field, Loading, State, Trouble, When, words } from "./basics"
+import { Button, Dialog, Empty, Field, Loading, State, Trouble, When, words } from "./basics"
 import { faultOf } from "./form"
 import { Grid } from "./grid"
-import { Preview, type Wanted } from "./preview"
+import { Preview } from "./preview"
 import { FilterForm, SaveRows } from "./tools"
+import { counted } from "../words"
+import { type Wanted } from "../staged"
 
 /** The time between two reads of leases, in milliseconds. Leases are not in the change feed. */
 const leaseInterval = 4000

@@ -5,7 +5,7 @@ import { useData } from "../data"
 import { hrefOf, title } from "../links"
 import { place, setQuery, go } from "../router"
 import { address, amount, parseSpan, size, span, type Span } from "../space"
-import { Empty, Loading, number, Trouble } from "./basics"
+import { Empty, Loading, Trouble } from "./basics"
 import {
   areSingle,
   cellsOf,
@@ -22,6 +22,7 @@ import {
   type MapAnswer,
 } from "./mapcells"
 import { Occupied } from "./occupied"
+import { number } from "../words"
 
 /** The visible part of a map: the zoom factor, and the column and row of its first cell. */
 interface View {

@@ -3,7 +3,8 @@ import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
 import { hrefOf, kind } from "../links"
 import { address, amount, gaps, parseSpan, size, span, type Span } from "../space"
-import { counted, Empty, Loading, number, Trouble } from "./basics"
+import { Empty, Loading, Trouble } from "./basics"
+import { counted, number } from "../words"
 
 /** The maximum number of networks or addresses that are read. */
 const most = 1000

@@ -7,7 +7,8 @@ import type { May } from "../rights"
 import { Button, Empty, Field, Loading, Trouble } from "./basics"
 import { faultOf } from "./form"
 import { shown } from "../operations"
-import { Preview, type Wanted } from "./preview"
+import { Preview } from "./preview"
+import { type Wanted } from "../staged"
 
 interface Definition extends Resource {
   displayName: string | null

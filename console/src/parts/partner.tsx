@@ -4,8 +4,9 @@ import { get, type Page, type Resource } from "../api"
 import { useData, useEvery } from "../data"
 import { To } from "../links"
 import { useMay } from "../rights"
-import { Button, number, State, Trouble, When } from "./basics"
+import { Button, State, Trouble, When } from "./basics"
 import { Preview } from "./preview"
+import { number } from "../words"
 
 /** The pairs of a server. Nothing is shown for a server without a partner. */
 export function Partners({ r }: { r: Resource }) {

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks"
 import { call, type Problem } from "../api"
 import { problemOf } from "../data"
 import { enter, session } from "../session"
-import { Button, Dialog, Field, toast, Trouble } from "./basics"
+import { Button, Dialog, Field, Trouble } from "./basics"
+import { toast } from "../notice"
 
 export function Password({ close }: { close: () => void }) {
   const [one, setOne] = useState(""),

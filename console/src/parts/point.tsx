@@ -6,8 +6,9 @@ import { problemOf } from "../data"
 import type { Application, Point } from "../fleet"
 import { withoutEmpty } from "../jsonform"
 import { ConfigurationForm, useKinds } from "./appform"
-import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
+import { Button, Dialog, Field, Loading, Trouble } from "./basics"
 import type { Values } from "./form"
+import { toast } from "../notice"
 
 /** A dialog that sends its request when the user presses its button. It shows the error of a refused request. */
 function Ask({

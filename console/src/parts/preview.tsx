@@ -7,24 +7,13 @@ import { Icon } from "../icons"
 import { kind, title } from "../links"
 import { isEqual, nameOf, operationIcons, partsOf, readable } from "../operations"
 import { useSchema } from "../schema"
-import { single, stage, subjectOf, type Staged } from "../staged"
+import { single, stage, subjectOf, type Wanted } from "../staged"
 import { sendEach, tryEach, type Part } from "../separate"
 import { change } from "../work"
 import { fieldText } from "./choices"
-import { fieldName } from "./form"
-import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
-
-export interface Wanted {
-  method: Staged["method"]
-  path: string
-  body?: any
-  headers?: Record<string, string>
-  says: string
-  /** The names of the resources that the changes of the batch apply to. */
-  labels?: string[]
-  /** Why the changes of the batch cannot be requested one by one. */
-  together?: string
-}
+import { Button, Dialog, Trouble, useSettled } from "./basics"
+import { fieldName, counted, number } from "../words"
+import { toast } from "../notice"
 
 /**
  * A dialog with a form. wanted is the change that the form describes, or null while a value is missing. After each pause in typing, the

@@ -3,7 +3,8 @@ import { get, query, type Page } from "../api"
 import { useData, useEvery } from "../data"
 import { To } from "../links"
 import type { IPv4DHCPRange } from "../types"
-import { Empty, Loading, number, Trouble } from "./basics"
+import { Empty, Loading, Trouble } from "./basics"
+import { number } from "../words"
 
 /** The utilization of a DHCP range (internal/manager/ipam/utilization.go). */
 export interface Utilization {

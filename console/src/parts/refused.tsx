@@ -3,10 +3,11 @@ import { get, query, type Page } from "../api"
 import { useData, useRows, useEvery } from "../data"
 import { To } from "../links"
 import type { RefusedClient, RefusedCount } from "../types"
-import { counted, Empty, Loading, number, Trouble, When } from "./basics"
+import { Empty, Loading, Trouble, When } from "./basics"
 import { Grid } from "./grid"
 import { type Client, dragOf } from "./leases"
 import { SaveRows } from "./tools"
+import { counted, number } from "../words"
 
 const interval = 5000
 

@@ -10,11 +10,14 @@ import type { May } from "../rights"
 import { useSchema, type CollectionSchema, type FieldSchema } from "../schema"
 import { address, compare, parseAddress, parseSpan, type Span } from "../space"
 import { saveText } from "../table"
-import { Button, counted, Field, Loading, number, toast, Trouble } from "./basics"
+import { Button, Field, Loading, Trouble } from "./basics"
 import type { Selectable } from "./grid"
-import { bodyOf, FieldInput, fieldName, formFields, RefInput, type Values } from "./form"
-import { Preview, type Wanted } from "./preview"
+import { bodyOf, FieldInput, formFields, RefInput, type Values } from "./form"
+import { Preview } from "./preview"
 import { csvText, SaveRows } from "./tools"
+import { counted, number, fieldName } from "../words"
+import { toast } from "../notice"
+import { type Wanted } from "../staged"
 
 /** The largest number of resources in one change (docs/batch.md). */
 const maxSelected = 10_000

@@ -8,7 +8,9 @@ import { Icon } from "../icons"
 import { setPreference, usePreference } from "../preferences"
 import { place, setQuery } from "../router"
 import { csvOf, saveText } from "../table"
-import { Button, counted, toast } from "./basics"
+import { Button } from "./basics"
+import { counted } from "../words"
+import { toast } from "../notice"
 
 /** The settings of a table that follow the user. */
 export interface TableSettings {

@@ -3,11 +3,13 @@ import { useState } from "preact/hooks"
 import { call, get, query, url, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, usePolled } from "../data"
 import { Icon } from "../icons"
-import { Button, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, State, Trouble, When } from "../parts/basics"
 import { Delete, Edit } from "../parts/edit"
 import { session } from "../session"
 import { change } from "../work"
 import { bytes } from "./status"
+import { number } from "../words"
+import { toast } from "../notice"
 
 interface Rehearsal {
   state: string

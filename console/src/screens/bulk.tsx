@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, dryRun, get, literal, query, type Page, type Problem } from "../api"
 import { problemOf, useData } from "../data"
-import { Button, counted, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
+import { Button, Empty, Field, Head, Trouble } from "../parts/basics"
 import { LeaseFile } from "../parts/leasefile"
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
@@ -25,6 +25,8 @@ import {
 } from "../table"
 import { changedHere } from "../live"
 import { undo } from "../work"
+import { counted, number } from "../words"
+import { toast } from "../notice"
 
 const maxRows = 10_000,
   shownRows = 200,

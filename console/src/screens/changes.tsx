@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { dryRun, get, query, type Operation, type Page, type Problem, type Resource, type Tried } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
-import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
+import { Button, Dialog, Empty, Head, Loading, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { shown } from "../operations"
 import { Effect, Operations } from "../parts/preview"
@@ -12,9 +12,9 @@ import { go, place, setQuery } from "../router"
 import { session } from "../session"
 import { change } from "../work"
 import { filterOf } from "../filter"
-import { fieldName } from "../parts/form"
 import { fieldText } from "../parts/choices"
 import { useSchema } from "../schema"
+import { counted, number, fieldName } from "../words"
 
 export function Changes() {
   return (

@@ -20,7 +20,7 @@ import type { IPv4Address, IPv4DHCPRange } from "../types"
 import { Table, Value } from "./generic"
 import { UseOf } from "./space"
 import { useColumns } from "../parts/userfields"
-import { fieldName } from "../parts/form"
+import { fieldName } from "../words"
 
 const tabs: [key: string, label: string][] = [
   ["", "Ranges"],

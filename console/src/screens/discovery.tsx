@@ -3,21 +3,7 @@ import { useState } from "preact/hooks"
 import { call, get, literal, query, type Page, type Resource } from "../api"
 import { problemOf, useData, useRows, useEvery } from "../data"
 import { To } from "../links"
-import {
-  Button,
-  choice,
-  counted,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  Tabs,
-  toast,
-  Trouble,
-  When,
-} from "../parts/basics"
+import { Button, choice, Empty, Field, Head, Loading, State, Tabs, Trouble, When } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { Grid } from "../parts/grid"
 import { NewPolicy } from "../parts/policy"
@@ -29,6 +15,8 @@ import { useMay } from "../rights"
 import { configuration } from "../session"
 import { parseAddress, parseSpan } from "../space"
 import { hardware } from "../leasefilter"
+import { counted, number } from "../words"
+import { toast } from "../notice"
 
 const interval = 5000
 

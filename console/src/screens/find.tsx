@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { get, type Resource } from "../api"
 import { useData, useResource } from "../data"
 import { To } from "../links"
-import { Button, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
+import { Button, Empty, Field, Head, Loading, Trouble } from "../parts/basics"
 import { RefInput, faultOf } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { namesOf } from "../pattern"
@@ -24,6 +24,7 @@ import {
   type Span,
 } from "../space"
 import { childrenOf } from "./space"
+import { number } from "../words"
 
 /** A placement of the wanted networks or blocks in one or several gaps. free is the size of these gaps, and leaves the space that remains free. */
 interface Option {

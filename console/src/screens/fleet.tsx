@@ -5,21 +5,7 @@ import { problemOf, usePolled, useData } from "../data"
 import { base, isBroken, stateOf, useFleet, type Application, type Point } from "../fleet"
 import { session } from "../session"
 import { Icon } from "../icons"
-import {
-  Button,
-  counted,
-  Dialog,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  toast,
-  Trouble,
-  When,
-  words,
-} from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, State, Trouble, When, words } from "../parts/basics"
 import { DeployApplication } from "../parts/appform"
 import { Figures } from "../parts/chart"
 import { ListGrid } from "../parts/grid"
@@ -28,6 +14,8 @@ import { FilterForm } from "../parts/tools"
 import { go, place, setQuery } from "../router"
 import { To } from "../links"
 import { useFleetMay, useAccess } from "../rights"
+import { counted, number } from "../words"
+import { toast } from "../notice"
 
 /** Returns the filter for a typed text: a label, such as site=oslo, or a part of the name. */
 function fleetFilter(find: string): Record<string, string> {

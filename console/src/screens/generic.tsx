@@ -4,25 +4,11 @@ import { get, type Resource } from "../api"
 import { inProgress, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import {
-  Button,
-  choice,
-  counted,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  Tabs,
-  Trouble,
-  When,
-  words,
-} from "../parts/basics"
+import { Button, choice, Empty, Field, Head, Loading, State, Tabs, Trouble, When, words } from "../parts/basics"
 import { AccessOf } from "../parts/access"
 import { Figures } from "../parts/chart"
 import { Create, Delete, Edit } from "../parts/edit"
-import { fieldName, RefInput } from "../parts/form"
+import { RefInput } from "../parts/form"
 import { PointLink } from "../parts/interfaces"
 import { AskServer } from "../parts/dig"
 import { Grant, mayGrant } from "../parts/grant"
@@ -44,6 +30,7 @@ import { filterOf } from "../filter"
 import { Leases, Spans } from "../parts/leases"
 import { History } from "./changes"
 import { Signing } from "./signing"
+import { counted, number, fieldName } from "../words"
 
 /** Groups of collections for the All objects page. Collections outside of these groups come last. */
 const groups: [string, RegExp][] = [

@@ -4,24 +4,10 @@ import { call, get, query, type Page, type Problem, type Resource } from "../api
 import { inProgress, problemOf, useData, useEvery, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import {
-  Button,
-  counted,
-  Dialog,
-  Empty,
-  Field,
-  Head,
-  Loading,
-  number,
-  State,
-  Tabs,
-  toast,
-  Trouble,
-  When,
-} from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, State, Tabs, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { actions, Grid, RowActions } from "../parts/grid"
-import { fieldName, faultOf } from "../parts/form"
+import { faultOf } from "../parts/form"
 import { Preview } from "../parts/preview"
 import { selectable, SelectionBar, useSelection } from "../parts/selection"
 import { FilterForm, RowTools, SaveRows } from "../parts/tools"
@@ -36,6 +22,8 @@ import { change } from "../work"
 import type { Zone } from "../types"
 import { CollectionPage, Crumbs, Fields, Further, Value } from "./generic"
 import { Signing } from "./signing"
+import { counted, number, fieldName } from "../words"
+import { toast } from "../notice"
 
 export function Names() {
   const c = configuration.value,

@@ -7,7 +7,7 @@ import { useFigures, valueText, type Metric } from "../figures"
 import { Icon } from "../icons"
 import { To } from "../links"
 import { Waiting } from "../parts/approvals"
-import { Button, counted, Dialog, Empty, Head, Loading, number, State, Trouble, Use, When } from "../parts/basics"
+import { Button, Dialog, Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
 import { Chart } from "../parts/chart"
 import { setPreference, usePreference } from "../preferences"
 import { place, setQuery } from "../router"
@@ -16,6 +16,7 @@ import { parseSpan, size, usedOf } from "../space"
 import { AlarmLine, type Alarm } from "../parts/alarm"
 import { stateOf, useFleet } from "../fleet"
 import { LastChanges } from "../parts/latest"
+import { counted, number } from "../words"
 
 /** The cards of the overview, in their order without a choice: key, title, and the card. */
 const cards: [key: string, title: string, card: (o: { c: number | null }) => JSX.Element | null][] = [

@@ -21,7 +21,7 @@ import { Nowhere, Table, Value } from "./generic"
 import { useSchema } from "../schema"
 import { Deployed } from "./names"
 import { useColumns } from "../parts/userfields"
-import { fieldName } from "../parts/form"
+import { fieldName } from "../words"
 
 const tabs: [key: string, label: string][] = [
   ["", "Servers"],

@@ -6,12 +6,12 @@ import { problemOf, useResource, type Rows } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
 import { onChanges } from "../live"
-import { Button, Dialog, Empty, Field, Head, Loading, number, Tabs, Trouble, Use } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, Tabs, Trouble, Use } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
-import { fieldName, faultOf } from "../parts/form"
-import { Preview, type Wanted } from "../parts/preview"
+import { faultOf } from "../parts/form"
+import { Preview } from "../parts/preview"
 import { SelectionBar, useSelection } from "../parts/selection"
 import { SaveShown } from "../parts/tools"
 import { useColumns } from "../parts/userfields"
@@ -35,6 +35,8 @@ import {
   type Span,
 } from "../space"
 import { Below, Crumbs, Fields, Further, Value } from "./generic"
+import { number, fieldName } from "../words"
+import { type Wanted } from "../staged"
 
 /** The direct children of a block or a configuration. */
 export interface Children {

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks"
 import { isSecret, type Problem, type Tried } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, Trouble } from "../parts/basics"
 import { shown } from "../operations"
 import { Effect } from "../parts/preview"
 import {
@@ -20,7 +20,8 @@ import {
   type Staged,
 } from "../staged"
 import { undo } from "../work"
-import { fieldName } from "../parts/form"
+import { toast } from "../notice"
+import { fieldName } from "../words"
 
 export function StagedChanges() {
   const list = staged.value,

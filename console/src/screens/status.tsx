@@ -3,7 +3,8 @@ import { Fragment, type ComponentChildren } from "preact"
 import { get } from "../api"
 import { usePolled } from "../data"
 import { AlarmLine, type Alarm } from "../parts/alarm"
-import { Head, Loading, number, State, Trouble, When } from "../parts/basics"
+import { Head, Loading, State, Trouble, When } from "../parts/basics"
+import { number } from "../words"
 
 interface Status {
   version: string

@@ -3,10 +3,11 @@ import { useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble, When } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, Trouble, When } from "../parts/basics"
 import { faultOf } from "../parts/form"
 import { ListGrid } from "../parts/grid"
 import { session } from "../session"
+import { toast } from "../notice"
 
 interface Token {
   id: string

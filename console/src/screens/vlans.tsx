@@ -4,7 +4,7 @@ import { get, query, type Page, type Resource } from "../api"
 import { useData, useRows } from "../data"
 import { filterOf } from "../filter"
 import { hrefOf, To } from "../links"
-import { Button, counted, Empty, Field, Head, Loading, number, Trouble } from "../parts/basics"
+import { Button, Empty, Field, Head, Loading, Trouble } from "../parts/basics"
 import { NoConfiguration } from "../parts/configuration"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
@@ -15,8 +15,8 @@ import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { useColumns } from "../parts/userfields"
-import { fieldName } from "../parts/form"
 import { Value } from "./generic"
+import { counted, number, fieldName } from "../words"
 
 interface FreeNumbers {
   next: number | null
