@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"portolan/console/browser"
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/agenttest"
+	"portolan/internal/testkit/freeport"
 )
 
 // shoot saves pictures of the page in light, dark and narrow form, if the variable PORTOLAN_SHOTS names a directory.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // upstream is a DNS server that answers every A query with 192.0.2.77.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // authority is a server of the manager that runs on a service point and answers at an address.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 )
 

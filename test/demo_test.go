@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // TestDemo checks the examples that the demo prints: its name server and its resolver answer, and an update is rolled out and rolled back

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )

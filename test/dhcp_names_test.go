@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // TestExternalDNS checks that external-dns can create, read, change and delete its records, each request completely or not at all. Hosts

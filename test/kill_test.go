@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // manager is a `portolan serve` process.

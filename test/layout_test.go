@@ -112,6 +112,29 @@ func TestEveryPackageHasARule(t *testing.T) {
 	}
 }
 
+// TestTestsFollowTheOrderOfParts checks that the tests of a part import no part above it, other than testkit: the tests of a low part
+// must not link the whole product.
+func TestTestsFollowTheOrderOfParts(t *testing.T) {
+	above := map[string][]string{"manager": {"servicepoint"}} // service points that check in
+	for part, lower := range below {
+		allowed := slices.Concat(lower, above[part], []string{part, "testkit"})
+		if err := filepath.WalkDir(filepath.Join("../internal", part), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			for _, one := range importsOf(t, path) {
+				to, ours := strings.CutPrefix(one, "portolan/internal/")
+				if ours && !slices.ContainsFunc(allowed, func(a string) bool { return to == a || strings.HasPrefix(to, a+"/") }) {
+					t.Errorf("%s imports %s, which is not below it", path, one)
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // importsOf returns the imports of a file.
 func importsOf(t *testing.T, path string) (all []string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"testing"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // TestResponsePolicies checks response policies and forwarding roles in the resolver. Policy changes take effect at once, feeds are

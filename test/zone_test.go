@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 )
 

@@ -20,9 +20,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/anycast"
 	"portolan/internal/servicepoint/application"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/stream"
 )

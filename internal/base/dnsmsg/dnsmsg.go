@@ -205,9 +205,6 @@ func IsDomainName(s string) (labels int, ok bool) { return dns.IsDomainName(s) }
 // IsDuplicate reports whether two records have the same owner, type, class and data.
 func IsDuplicate(r1 dns.RR, r2 dns.RR) bool { return dns.IsDuplicate(r1, r2) }
 
-// IsFqdn reports whether a name ends with the dot of the root.
-func IsFqdn(s string) bool { return dns.IsFqdn(s) }
-
 // IsSubDomain reports whether child is parent or below it.
 func IsSubDomain(parent string, child string) bool { return dns.IsSubDomain(parent, child) }
 

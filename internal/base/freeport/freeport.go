@@ -39,19 +39,3 @@ func Loopback() (netip.AddrPort, error) {
 	}
 	return netip.AddrPort{}, errors.New("no free port on 127.0.0.1")
 }
-
-// tester is the part of testing.TB that Reserve uses.
-type tester interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// Reserve returns a Loopback address for a test. The test fails if there is none.
-func Reserve(t tester) netip.AddrPort {
-	t.Helper()
-	at, err := Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
-}

@@ -2,21 +2,30 @@ package freeport
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 )
 
 // TestPortsAreFree checks that ports are unique, are outside of the system's ephemeral range, and are not in use over TCP or UDP.
 func TestPortsAreFree(t *testing.T) {
 	given := map[uint16]bool{}
+	loopback := func() netip.AddrPort {
+		t.Helper()
+		at, err := Loopback()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
 	for range 50 {
-		at := Reserve(t)
+		at := loopback()
 		if given[at.Port()] || at.Port() < firstPort || at.Port() >= firstPort+portCount {
 			t.Fatalf("%s is given after %d others", at, len(given))
 		}
 		given[at.Port()] = true
 	}
 	next := func() string {
-		at := Reserve(t)
+		at := loopback()
 		last.Add(^uint32(0)) // so that the same port is checked again
 		return at.String()
 	}

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/authntest"
+	"portolan/internal/testkit/freeport"
 
 	ber "github.com/go-asn1-ber/asn1-ber"
 	"github.com/go-ldap/ldap/v3"

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/manager/outbound"
 	"portolan/internal/testkit/authntest"
+	"portolan/internal/testkit/freeport"
 )
 
 // counted counts the connections and packets to a port of 127.0.0.1, over TCP and UDP.

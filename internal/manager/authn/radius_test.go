@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/authntest"
+	"portolan/internal/testkit/freeport"
 
 	"layeh.com/radius"
 	"layeh.com/radius/rfc2865"

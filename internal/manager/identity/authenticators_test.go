@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/authntest"
+	"portolan/internal/testkit/freeport"
 )
 
 // ldapBody is an authenticator for a directory, with more members.

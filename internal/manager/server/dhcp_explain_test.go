@@ -19,9 +19,9 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/freeport"
 )
 
 // explainPlan is a configuration that a service point serves, with random ranges, reservations, classes, MAC pools and options.

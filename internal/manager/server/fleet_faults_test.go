@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
 	"portolan/internal/engine/store"
 	"portolan/internal/servicepoint"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/checkin"
 )
 

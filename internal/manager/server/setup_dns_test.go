@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
 	"portolan/internal/testkit/agenttest"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/deploytest"
+	"portolan/internal/testkit/freeport"
 )
 
 // TestFirstDNSServer checks each request of the guided setup: an enrolled service point, its application by the default configuration, a

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // Program returns the path of an installed program. If it is not installed, the test is skipped, or fails with CI=true.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 )
 

@@ -3,7 +3,10 @@ package dhcpdata
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,7 +125,7 @@ func TestStream(t *testing.T) {
 	if err := WriteAll(&whole, first, before); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteDifference(&difference, first, second, before, after); err != nil {
+	if err := writeDifference(&difference, first, second, before, after); err != nil {
 		t.Fatal(err)
 	}
 	last, got, err := ReadAll(bytes.NewReader(append(whole.Bytes(), difference.Bytes()...)), "", nil)
@@ -172,7 +175,7 @@ func asBytes(all []Record) (out [][]byte) {
 // TestServiceOptions checks that each service option has either an effect or a reason for its refusal, and appears once.
 func TestServiceOptions(t *testing.T) {
 	seen := map[string]bool{}
-	for _, o := range ServiceOptions() {
+	for _, o := range slices.Concat(services4, services6) {
 		key := o.Name
 		if o.V6 {
 			key += " 6"
@@ -238,4 +241,32 @@ func FuzzReadAll(f *testing.F) {
 			t.Errorf("%v is the envelope of content with the hash %s: %v", last, got.Hash(), err)
 		}
 	})
+}
+
+// writeDifference writes a stream from one content to another.
+func writeDifference(out io.Writer, from, to string, before, after Units) error {
+	w := NewWriter(out, from, to)
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if after[id] == nil {
+			w.Deleted(id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(after)) {
+		c, old := Change{Unit: id, To: after[id].Hash}, []Record(nil)
+		if one := before[id]; one != nil {
+			c.From, old = one.Hash, one.Records
+		}
+		if c.From == c.To {
+			continue
+		}
+		removed, added := Diff(old, after[id].Records)
+		w.Change(c)
+		for _, r := range removed {
+			w.Removed(r)
+		}
+		for _, r := range added {
+			w.Added(r)
+		}
+	}
+	return w.Close()
 }

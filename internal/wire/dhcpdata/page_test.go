@@ -55,7 +55,7 @@ func reasonTable() string {
 
 func serviceTable() string {
 	out := "| option | family | effect |\n|---|---|---|\n"
-	all := ServiceOptions()
+	all := slices.Concat(services4, services6)
 	slices.SortStableFunc(all, func(a, b ServiceOption) int { return cmp.Compare(a.Name, b.Name) })
 	for _, o := range all {
 		family, effect := "DHCPv4", o.Effect

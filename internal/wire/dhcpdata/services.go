@@ -40,9 +40,6 @@ const (
 	Texts   ValueKind = "texts"
 )
 
-// ServiceOptions returns the service options of both families. The table decides which ones may be deployed.
-func ServiceOptions() []ServiceOption { return slices.Concat(services4, services6) }
-
 // FindService returns the description of a service option.
 func FindService(name string, v6 bool) (ServiceOption, bool) {
 	all := services4

@@ -127,34 +127,6 @@ func WriteAll(out io.Writer, to string, units Units) error {
 	return w.Close()
 }
 
-// WriteDifference writes a stream from one content to another.
-func WriteDifference(out io.Writer, from, to string, before, after Units) error {
-	w := NewWriter(out, from, to)
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if after[id] == nil {
-			w.Deleted(id)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(after)) {
-		c, old := Change{Unit: id, To: after[id].Hash}, []Record(nil)
-		if one := before[id]; one != nil {
-			c.From, old = one.Hash, one.Records
-		}
-		if c.From == c.To {
-			continue
-		}
-		removed, added := Diff(old, after[id].Records)
-		w.Change(c)
-		for _, r := range removed {
-			w.Removed(r)
-		}
-		for _, r := range added {
-			w.Added(r)
-		}
-	}
-	return w.Close()
-}
-
 // ReadAll applies all streams of in, one after another, to content at a revision, and returns the resulting content with its envelope. It
 // does not change before. A stream from nothing replaces the content. If a stream after the first one is invalid, ReadAll returns the
 // content before it together with the error; an invalid first stream, or one of a chain from nothing, changes nothing.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/dhcpdata"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 )

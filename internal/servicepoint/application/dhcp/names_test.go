@@ -18,7 +18,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"

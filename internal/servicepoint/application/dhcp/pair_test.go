@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 	"portolan/internal/wire/dhcppair"

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/base/dhcpmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/application/udpbatch"
+	"portolan/internal/testkit/freeport"
 )
 
 // versionAt sends a version query to a listener.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/zonedata"
 )

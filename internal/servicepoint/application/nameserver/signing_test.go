@@ -15,7 +15,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/zonedata"
 )

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/wire/zonedata"
 )
 

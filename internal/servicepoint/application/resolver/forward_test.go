@@ -13,8 +13,8 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/application"
+	"portolan/internal/testkit/freeport"
 )
 
 // source is an upstream server that answers each query with its own address and counts the queries by name.

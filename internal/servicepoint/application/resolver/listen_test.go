@@ -11,7 +11,7 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 )
 
 // version sends a version query to the resolver from an address of this machine, over TCP or TLS.

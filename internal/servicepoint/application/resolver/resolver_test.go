@@ -18,8 +18,8 @@ import (
 	"time"
 
 	dns "portolan/internal/base/dnsmsg"
-	"portolan/internal/base/freeport"
 	"portolan/internal/servicepoint/application"
+	"portolan/internal/testkit/freeport"
 )
 
 // credentials creates a certificate for a name.

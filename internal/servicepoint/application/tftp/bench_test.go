@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 
 	peer "github.com/pin/tftp/v3"
 )

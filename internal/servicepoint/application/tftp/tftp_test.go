@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/base/freeport"
+	"portolan/internal/testkit/freeport"
 	"portolan/internal/testkit/peers"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/filetree"

@@ -1,4 +1,4 @@
-package archive_test
+package backup_test
 
 import (
 	"bytes"
