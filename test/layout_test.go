@@ -1,6 +1,7 @@
 package test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -133,6 +134,75 @@ func TestTestsFollowTheOrderOfParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// state are the variables of packages that hold state (D336), by package.
+var state = map[string][]string{
+	"base/freeport":                     {"last", "startOnce"},
+	"engine/store":                      {"temporary"},
+	"manager/outbound":                  {"allowed"},
+	"manager/server":                    {"collecting"},
+	"servicepoint/application/resolver": {"global", "packedAnswers", "policed", "receiveFailures"},
+}
+
+// TestPackagesHaveNoState checks that no package has a function init, or a variable that holds locks, atomic values, metrics or clients, but
+// for those of state. Pools and values that are computed once hold none.
+func TestPackagesHaveNoState(t *testing.T) {
+	found := map[string][]string{}
+	if err := filepath.WalkDir("../internal", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "testkit" {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../internal/")
+		for _, one := range f.Decls {
+			if fn, is := one.(*ast.FuncDecl); is && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s has a function init", path)
+			}
+			if d, is := one.(*ast.GenDecl); is && d.Tok == token.VAR {
+				for _, spec := range d.Specs {
+					if v, is := spec.(*ast.ValueSpec); is && holdsState(v) {
+						found[name] = append(found[name], v.Names[0].Name)
+					}
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, variables := range found {
+		if slices.Sort(variables); !slices.Equal(variables, state[name]) {
+			t.Errorf("internal/%s has the state %v, and %v is decided", name, variables, state[name])
+		}
+	}
+	if len(found) != len(state) {
+		t.Errorf("%d packages have state, and %d are decided", len(found), len(state))
+	}
+}
+
+// holdsState reports whether the declaration of a variable refers to a type that holds state, outside of functions.
+func holdsState(v *ast.ValueSpec) (holds bool) {
+	ast.Inspect(v, func(n ast.Node) bool {
+		if _, is := n.(*ast.FuncLit); is {
+			return false
+		}
+		if s, is := n.(*ast.SelectorExpr); is {
+			if x, is := s.X.(*ast.Ident); is {
+				once := x.Name == "sync" && (s.Sel.Name == "Pool" || s.Sel.Name == "OnceValue" || s.Sel.Name == "OnceValues")
+				holds = holds || !once && slices.Contains([]string{"sync", "atomic", "promauto"}, x.Name) ||
+					x.Name == "http" && s.Sel.Name == "Client"
+			}
+		}
+		return true
+	})
+	return holds
 }
 
 // importsOf returns the imports of a file.

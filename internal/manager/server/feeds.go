@@ -13,13 +13,10 @@ import (
 // feedTime limits the download of a feed.
 const feedTime = 10 * time.Minute
 
-// feeds fetches feeds and follows no redirects.
-var feeds = &http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
 // feedCategory is the placeholder of the category in Options.Feeds.
 const feedCategory = "{category}"
 
-// feed fetches the list of names of a category (dnspublish.Copier.Feed). The caller closes it.
+// feed fetches the list of names of a category (dnspublish.Copier.Feed), and follows no redirects. The caller closes it.
 func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, error) {
 	switch each := strings.Contains(m.options.Feeds, feedCategory); {
 	case each && category == "":
@@ -32,7 +29,8 @@ func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, err
 	if err != nil {
 		return nil, err
 	}
-	rs, err := feeds.Do(rq)
+	client := http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	rs, err := client.Do(rq)
 	if err != nil {
 		return nil, err
 	}

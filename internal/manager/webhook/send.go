@@ -19,13 +19,15 @@ import (
 	"portolan/internal/manager/outbound"
 )
 
-// client sends the messages. It follows no redirects, and connects only where package outbound allows.
-var client = &http.Client{
-	Timeout: sendTime,
-	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext,
-		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// newClient returns a client that follows no redirects, and connects only where package outbound allows.
+func newClient() *http.Client {
+	return &http.Client{
+		Timeout: sendTime,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext,
+			TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // maxAnswer is the number of bytes of a response body that are read. Reading it allows the connection to be reused.
@@ -46,7 +48,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 		"Webhook-Timestamp": now, "Webhook-Signature": "v1," + signature(w.key, id, now, body)} {
 		rq.Header.Set(name, value)
 	}
-	rs, err := client.Do(rq)
+	rs, err := w.client.Do(rq)
 	if err != nil {
 		var about *url.Error
 		if errors.As(err, &about) { // the outer error repeats the URL

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,7 @@ type Sender struct {
 	sealer resource.Sealer
 	lease  *store.Lease
 	known  *store.Cache[struct{}, []hook]
+	client *http.Client
 	// agent is the User-Agent header.
 	agent string
 	// Sent is called after each attempt; nil disables it.
@@ -65,8 +67,8 @@ type Sender struct {
 func NewSender(a *resource.API, tell EncodeFunc, log *slog.Logger, agent string) *Sender {
 	s := a.Store
 	return &Sender{store: s, sealer: a.Sealer, render: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength),
-		workers: map[int64]*worker{},
-		known:   store.NewCache[struct{}](s, store.CacheOptions[[]hook]{Topics: []string{collectionName}})}
+		workers: map[int64]*worker{}, client: newClient(),
+		known: store.NewCache[struct{}](s, store.CacheOptions[[]hook]{Topics: []string{collectionName}})}
 }
 
 // Run sends until ctx ends.
