@@ -3,19 +3,23 @@ package resource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"portolan/internal/base/problem"
 )
 
-// NeedsProbe is the error that BeforeWrite returns to have an address probed. The transaction is rolled back, the address is probed
-// (API.Probe), and the change starts again with the result in Probed.
-type NeedsProbe struct{ Addr netip.Addr }
+// NeedsAnswer is the error that BeforeWrite returns to have a question asked outside of the transaction, such as whether an address answers.
+// The transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
+type NeedsAnswer struct {
+	// About is the key of the answer, of a type of the package that asks.
+	About any
+	Ask   func(ctx context.Context) (any, error)
+}
 
-// Error is shown where probing is not possible.
-func (p NeedsProbe) Error() string { return "address " + p.Addr.String() + " was not probed" }
+// Error returns a text that is shown only where nothing can be asked.
+func (n NeedsAnswer) Error() string { return fmt.Sprintf("%v is not known here", n.About) }
 
 // Work returns the result of work that takes too long for a transaction, such as an RSA key. The work runs outside of the transaction
 // where that is possible. about identifies it.
@@ -43,19 +47,19 @@ func (n NeedsWork) Error() string { return n.About + " is not ready yet" }
 
 // Outside are the results that were computed for a change outside of its transaction.
 type Outside struct {
-	// Probed are the probed addresses, with whether each one answered (NeedsProbe). Made are the results of work (NeedsWork).
-	Probed  map[netip.Addr]bool
+	// Answers are the answers to questions, by what they are about (NeedsAnswer). Results are the results of work (NeedsWork).
+	Answers map[any]any
 	Results map[string][]any
 }
 
 // RetryWithWork runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
-// outside of a transaction: it probes at most maxProbes addresses, and runs long work. tooMany is the error message for more probes, with
-// a verb %d for maxProbes.
-func (a *API) RetryWithWork(ctx context.Context, maxProbes int, tooMany string, change func(o Outside) error) error {
-	probed := map[netip.Addr]bool{}
+// outside of a transaction: it asks at most maxAnswers questions, and runs long work. tooMany is the error message for more questions, with
+// a verb %d for maxAnswers.
+func (a *API) RetryWithWork(ctx context.Context, maxAnswers int, tooMany string, change func(o Outside) error) error {
+	answers := map[any]any{}
 	work := map[string][]any{} // all results so far; each attempt uses them from the start
 	for {
-		err := change(Outside{probed, maps.Clone(work)})
+		err := change(Outside{answers, maps.Clone(work)})
 		var wants NeedsWork
 		if errors.As(err, &wants) && ctx.Err() == nil {
 			one, err := wants.Do()
@@ -65,23 +69,17 @@ func (a *API) RetryWithWork(ctx context.Context, maxProbes int, tooMany string, 
 			work[wants.About] = append(slices.Clone(work[wants.About]), one)
 			continue
 		}
-		var needs NeedsProbe
+		var needs NeedsAnswer
 		if !errors.As(err, &needs) {
 			return err
 		}
-		if len(probed) >= maxProbes {
-			return problem.BadRequest("NoSpaceForAddress", tooMany, maxProbes)
+		if len(answers) >= maxAnswers {
+			return problem.BadRequest("NoSpaceForAddress", tooMany, maxAnswers)
 		}
-		if a.Probe == nil {
+		answer, err := needs.Ask(ctx)
+		if err != nil {
 			return err
 		}
-		answers, err := a.Probe(ctx, needs.Addr)
-		if err != nil {
-			p := problem.Unavailable("ProbeFailed",
-				"%s could not be probed before it is assigned: %v", needs.Addr, err)
-			p.Err = err
-			return p
-		}
-		probed[needs.Addr] = answers
+		answers[needs.About] = answer
 	}
 }

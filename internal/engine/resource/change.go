@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"slices"
 
@@ -41,8 +40,8 @@ type Change struct {
 	deleting int64
 	// ParentDeleted says that the parent is deleted as well, so that nothing has to be released to it.
 	ParentDeleted bool
-	// Probed are the probed addresses, with whether each one answered (NeedsProbe).
-	Probed map[netip.Addr]bool
+	// Answers are the answers to questions that rules have asked, by what they are about (NeedsAnswer).
+	Answers map[any]any
 	// Results are the results of work outside of the transaction, by their name (NeedsWork); nil where work cannot be done outside of it.
 	Results map[string][]any
 	// Prepared is the result of Collection.Beforehand; nil for a change without a request.
@@ -101,18 +100,6 @@ func notFoundInlined(field string, format string, args ...any) error {
 // NotFoundInlined returns the error for a body that refers to a resource that does not exist. field is the member that refers to it.
 func NotFoundInlined(field, format string, args ...any) error {
 	return notFoundInlined(field, format, args...)
-}
-
-// MayDeploy refuses a deployment of a type at a resource if the user has no right to it. User 0 is not checked.
-func (c *Change) MayDeploy(user int64, typeName string, at int64) error {
-	if c.API.MayDeploy == nil || user == 0 {
-		return nil
-	}
-	row, err := c.Tx.Get(at)
-	if err != nil {
-		return err
-	}
-	return c.API.MayDeploy(c.Tx, user, typeName, row)
 }
 
 // ReadParent reads the row of a parent.

@@ -77,6 +77,8 @@ type Collection struct {
 	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
 	// Numerous: the number of resources has no practical bound.
 	Numerous bool
+	// Kept: the parents and names of the resources are kept in memory, because links and rights of what is below them need them.
+	Kept bool
 	// Workflow returns the name of a type's changes in approval rules, such as IPV4_NETWORK; empty where changes of the type never need
 	// an approval. nil: no type needs one.
 	Workflow func(typeName string) string
@@ -266,17 +268,11 @@ type API struct {
 	May Decide
 	// Effective returns the rights on a resource of the caller or, if user is not 0, of that user; nil without access control.
 	Effective func(tx *store.Tx, caller Caller, row *store.Resource, user int64) (Effective, error)
-	// MayDeploy refuses a deployment of a type at a resource if the user has no right to it; user is 0 for a token without a user. nil:
-	// every user may deploy.
-	MayDeploy func(tx *store.Tx, user int64, typeName string, at *store.Resource) error
 	// Standing returns the rights of a caller on resources of a type below a resource, or, if below is false, on the resource itself; nil
 	// without access control.
 	Standing func(tx *store.Tx, caller Caller, at *store.Resource, below bool, typeName string) (Standing, error)
 	// Workflow stores requests for approval; nil without a workflow.
 	Workflow Workflow
-	// Probe reports whether an address answers; nil where probing is not possible.
-	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
-
 	// Respan updates the free space for rows that an undo creates, deletes or changes. It returns the first row whose space is taken.
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 	// StaleName returns the parent of a row that an undo has written if the parent was renamed since, so that the absolute name is wrong.

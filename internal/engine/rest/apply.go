@@ -291,6 +291,6 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 
 // changeOf returns a change in the transaction for one resource.
 func (a *Server) changeOf(tx *store.Tx, rq *request, members map[string]json.RawMessage, prepared any) *resource.Change {
-	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.prefetched.Probed,
+	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Answers: rq.prefetched.Answers,
 		Results: rq.prefetched.Results, Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
 }

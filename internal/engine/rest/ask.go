@@ -147,7 +147,7 @@ func (a *Server) previewApproval(tx *store.Tx, rq *request, t *tried) (err error
 
 // applyBelowPending applies a pending request, and then the change that was sent below it.
 func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.prefetched.Probed,
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Answers: rq.prefetched.Answers,
 		Results: rq.prefetched.Results, Extra: map[string]string{}}
 	above, err := a.Workflow.Foresee(c, rq.ID)
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *Server) applyBelowPending(tx *store.Tx, rq *request, t *tried) error {
 	}
 	t.Foreseen = len(before)
 	t.depends, t.asked.Collection, t.asked.ID = rq.ID, above.Collection, above.ID
-	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.prefetched.Probed,
+	n := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Answers: rq.prefetched.Answers,
 		Results: rq.prefetched.Results, Extra: map[string]string{}}
 	row, err := a.Perform(n, t.asked)
 	if err != nil {

@@ -318,9 +318,9 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			}
 			continue
 		}
-		var probe resource.NeedsProbe
+		var question resource.NeedsAnswer
 		var work resource.NeedsWork
-		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &probe) || errors.As(err, &work)) {
+		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &question) || errors.As(err, &work)) {
 			break // the known errors are sufficient
 		}
 		if err != nil {

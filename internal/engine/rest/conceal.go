@@ -71,7 +71,7 @@ func (rd *renderer) configurationAbove(id int64) (int64, error) {
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case h.Collection == "configurations":
+	case rd.api.Scope != nil && h.Collection == rd.api.Scope.Name:
 		return id, nil
 	case h.Configuration == 0:
 		return resource.RootID, nil

@@ -335,7 +335,7 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 }
 
 func (a *Server) performApproved(tx *store.Tx, rq *request) (answer, error) {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.prefetched.Probed,
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Answers: rq.prefetched.Answers,
 		Prepared: rq.prepared, Results: rq.prefetched.Results,
 		Content: rq.content,
 		Options: rq.options,

@@ -24,12 +24,21 @@ func Govern(a *resource.API) {
 	a.Standing = func(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (resource.Standing, error) {
 		return PolicyOf(a.Store).findStanding(tx, caller, at, below, typeName)
 	}
-	a.MayDeploy = func(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
-		return PolicyOf(a.Store).mayDeploy(tx, user, typeName, at)
-	}
 	if a.Store != nil {
 		PolicyOf(a.Store).api.Store(a)
 	}
+}
+
+// MayDeploy refuses a deployment of a type at a resource if the user has no right to it. User 0, of a token without a user, is not checked.
+func MayDeploy(c *resource.Change, user int64, typeName string, at int64) error {
+	if user == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(at)
+	if err != nil {
+		return err
+	}
+	return PolicyOf(c.API.Store).mayDeploy(c.Tx, user, typeName, row)
 }
 
 // May decides whether a caller may perform an action (resource.Decide). For ActionFind it returns the condition for the resources that the

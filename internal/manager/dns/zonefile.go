@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // DefaultTTL is the TTL in seconds of records without their own TTL.
@@ -92,7 +93,7 @@ func FindZoneIn(tx *store.Tx, view *store.Resource, name string) (*store.Resourc
 
 // FindView returns a view by its name and the name of its configuration, or an error.
 func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
-	found, err := resource.ConfigurationNamed(tx, configuration)
+	found, err := ipam.ConfigurationNamed(tx, configuration)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/serverconfig"
 )
 
@@ -143,7 +144,7 @@ type SelectiveDeployment struct {
 // enqueue checks the rights of the caller for the resources in at, and queues the deployment.
 func (x *DeploymentHead) enqueue(c *resource.Change, at ...int64) error {
 	for _, one := range at {
-		if err := c.MayDeploy(c.Caller.User, x.Type, one); err != nil {
+		if err := authz.MayDeploy(c, c.Caller.User, x.Type, one); err != nil {
 			return err
 		}
 	}

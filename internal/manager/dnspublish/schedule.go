@@ -13,6 +13,7 @@ import (
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/timetable"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/serverconfig"
 )
 
@@ -184,7 +185,7 @@ func (d *Deployer) deployServiceBySchedule(c *resource.Change, row *store.Resour
 	if err != nil || waits {
 		return err
 	}
-	if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
+	if err = authz.MayDeploy(c, x.Holder.ID, x.DeploymentType, server); err == nil {
 		err = checkReady(c, service, x.DeploymentType, server)
 	}
 	if err == nil {

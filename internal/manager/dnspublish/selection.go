@@ -11,6 +11,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/authz"
 	"portolan/internal/manager/dns"
 	"portolan/internal/wire/zonedata"
 )
@@ -50,7 +51,7 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d is in another configuration than the others", i,
 				item.ID)
 		}
-		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
+		if err := authz.MayDeploy(c, c.Caller.User, x.Type, item.ID); err != nil {
 			return err
 		}
 		configuration, zones[row.Parent] = row.Configuration, true

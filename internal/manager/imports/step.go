@@ -378,7 +378,7 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	if !j.singly && !j.alwaysSingly && j.mode != dryRun { // a trial rolls back before the rows would be written
 		tx.WriteInBatches()
 	}
-	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed,
+	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Answers: o.Answers,
 		Results: o.Results}}
 	if err := p.expect(rows); err != nil {
 		return nil, err

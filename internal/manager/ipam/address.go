@@ -272,7 +272,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	var found netip.Addr
 	for _, left := range let {
 		if err := freeWithin(c.Tx, network.ID, left.Low, left.High, false, func(i space.Range) bool {
-			for found = i.Low; pings && c.Probed[found] || held[found]; found = found.Next() {
+			for found = i.Low; pings && answered(c, found) || held[found]; found = found.Next() {
 				if found == i.High {
 					found = netip.Addr{}
 					return true
@@ -283,8 +283,10 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 			return found, err
 		}
 		if found.IsValid() {
-			if _, probed := c.Probed[found]; pings && !probed {
-				return found, resource.NeedsProbe{Addr: found}
+			if pings {
+				if _, err := answersPing(c, found); err != nil {
+					return found, err
+				}
 			}
 			return found, freeRemove(c.Tx, network.ID, found, found)
 		}
@@ -321,9 +323,9 @@ func checkNoReply(c *resource.Change, network int64, a netip.Addr) error {
 	if err != nil || !pings {
 		return err
 	}
-	answers, probed := c.Probed[a]
-	if !probed {
-		return resource.NeedsProbe{Addr: a}
+	answers, err := answersPing(c, a)
+	if err != nil {
+		return err
 	}
 	if answers {
 		return problem.Conflict("AddressAnswers", "address: %s answers a ping and is in use (pingBeforeAssignEnabled)", a)

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 )
 
 // TestConfigurationNamed checks that commands do not require the name of the configuration if there is only one.
@@ -13,7 +13,7 @@ func TestConfigurationNamed(t *testing.T) {
 	m := start(t)
 	find := func(name string) (id int64, err error) {
 		err = m.Store.View(t.Context(), func(tx *store.Tx) error {
-			row, err := resource.ConfigurationNamed(tx, name)
+			row, err := ipam.ConfigurationNamed(tx, name)
 			if err == nil {
 				id = row.ID
 			}

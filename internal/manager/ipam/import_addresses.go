@@ -242,7 +242,7 @@ func stateOf(r *store.Resource) (state string, err error) {
 // ConfigurationID returns the id of a configuration by its name. An empty name selects the only configuration.
 func ConfigurationID(ctx context.Context, a *resource.API, name string) (id int64, err error) {
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
-		found, err := resource.ConfigurationNamed(tx, name)
+		found, err := ConfigurationNamed(tx, name)
 		if err == nil {
 			id = found.ID
 		}

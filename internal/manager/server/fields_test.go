@@ -102,8 +102,11 @@ func tableFields(table string) map[string]bool {
 // words are the names in a text, such as a condition of SQL or a path of members.
 var words = regexp.MustCompile(`\w+`)
 
-// readFields returns the struct fields that some expression reads, as "package.Type.Field", and the texts that code contains: a field may
-// be read by its name.
+// sql matches texts of SQL, whose words are names. Other texts with spaces are messages.
+var sql = regexp.MustCompile(`\b(SELECT|UPDATE|DELETE|INSERT|WHERE|AND|json_extract)\b|->>|=`)
+
+// readFields returns the struct fields that some expression reads, as "package.Type.Field", and the names that code contains as texts,
+// paths or in SQL: a field may be read by its name.
 func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 	selected, named = map[string]bool{}, map[string]bool{}
 	owners := map[types.Object]string{}
@@ -116,7 +119,8 @@ func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 		}
 	}
 	for _, p := range loaded {
-		if strings.HasPrefix(p.PkgPath, "portolan/internal/client/") { // importers and commands set fields
+		// Importers, commands and tests set fields.
+		if strings.HasPrefix(p.PkgPath, "portolan/internal/client/") || strings.HasPrefix(p.PkgPath, "portolan/internal/testkit/") {
 			continue
 		}
 		for _, file := range p.Syntax {
@@ -135,7 +139,7 @@ func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 						passed[x.Tag] = true
 					}
 				case *ast.BasicLit:
-					if text, err := strconv.Unquote(x.Value); err == nil && !passed[x] {
+					if text, err := strconv.Unquote(x.Value); err == nil && !passed[x] && (!strings.Contains(text, " ") || sql.MatchString(text)) {
 						for _, word := range words.FindAllString(text, -1) {
 							named[word] = true
 						}
@@ -174,7 +178,9 @@ func settableFields() (all []declaredField) {
 			}
 			field := s.FieldByIndex(f.Index)
 			goField := owner.PkgPath() + "." + owner.Name() + "." + field.Name
-			if f.ReadOnly || seen[goField] {
+			of, switches := strings.CutSuffix(f.Name, "Inherited") // read by its suffix (ipam.inheritedFields)
+			switches = switches && slices.ContainsFunc(fields, func(one *schema.Field) bool { return one.Name == of && one.Inherit })
+			if f.ReadOnly || seen[goField] || switches {
 				continue
 			}
 			seen[goField] = true

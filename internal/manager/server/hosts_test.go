@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"portolan/internal/base/ping"
+	"portolan/internal/engine/resource"
+	"portolan/internal/manager/ipam"
 	"portolan/internal/testkit/apitest"
 )
 
@@ -113,7 +115,7 @@ func TestPingBeforeAssign(t *testing.T) {
 	_, _, zone, block, network := m.Basics()
 	var mu sync.Mutex
 	var asked []string
-	m.Address.Probe = func(_ context.Context, a netip.Addr) (bool, error) {
+	resource.Provide(m.Address.Provisions, ipam.Options{Probe: func(_ context.Context, a netip.Addr) (bool, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, a.String())
@@ -121,7 +123,7 @@ func TestPingBeforeAssign(t *testing.T) {
 			return false, errors.New("no way")
 		}
 		return a.String() == "10.0.0.2" || a.String() == "10.0.0.4", nil
-	}
+	}})
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	next := func(want string, headers ...string) {
 		t.Helper()
@@ -147,7 +149,7 @@ func TestPingBeforeAssign(t *testing.T) {
 	if _, err := ping.Answers(t.Context(), netip.MustParseAddr("127.0.0.1"), probeTime); errors.Is(err, ping.ErrForbidden) {
 		t.Skip(err)
 	}
-	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
+	resource.Provide(m.Address.Provisions, ipam.Options{Probe: func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }})
 	local := m.ID(m.Want(200, "GET", "/api/v2/blocks/"+block, "").Text("_links.up.href")+"/blocks",
 		`{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
 	loop := m.ID("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.0.0.0/28"}`)

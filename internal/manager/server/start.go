@@ -36,6 +36,7 @@ import (
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/imports"
+	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/model"
 	"portolan/internal/manager/notify"
 	"portolan/internal/manager/secrets"
@@ -286,9 +287,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	},
 		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
 	observeFollowers(m.registry, m.REST.Followers)
-	if m.Address.Probe = o.Probe; o.Probe == nil {
-		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
+	if o.Probe == nil {
+		m.options.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	}
+	resource.Provide(provisions, ipam.Options{Probe: m.options.Probe})
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
 		return nil, fmt.Errorf("load the authority: %w", err)
 	}
@@ -448,7 +450,7 @@ func (m *Manager) serve() error {
 	}, m.log)
 	backups.Ended, backups.Uploaded = m.metrics.backupEnded, m.metrics.backupUploaded
 	m.background.Go(func() { backups.Run(ctx) })
-	sweeper := discovery.NewSweeper(m.Address, m.Address.Probe, m.log)
+	sweeper := discovery.NewSweeper(m.Address, m.options.Probe, m.log)
 	sweeper.Ended = m.metrics.discoveryEnded
 	m.background.Go(func() { sweeper.Run(ctx) })
 	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)

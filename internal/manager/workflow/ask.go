@@ -284,6 +284,6 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 	if err := releaseHolds(c.Tx, x.ID); err != nil { // only in this transaction, which is rolled back
 		return nil, err
 	}
-	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: c.Caller, Probed: c.Probed, Results: c.Results, Extra: map[string]string{}}
+	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: c.Caller, Answers: c.Answers, Results: c.Results, Extra: map[string]string{}}
 	return c.API.Perform(n, asked)
 }

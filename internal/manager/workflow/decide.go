@@ -132,7 +132,7 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 		x.Place = schema.Ref{ID: was.Parent}
 	}
 	creator.Remote = c.Caller.Remote // marks the change as made by a request
-	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Probed: c.Probed, Results: c.Results, Extra: map[string]string{}}
+	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Answers: c.Answers, Results: c.Results, Extra: map[string]string{}}
 	row, err := c.API.Perform(n, asked)
 	if err != nil {
 		return wrapNoFit(x.ID, err)
