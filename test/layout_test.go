@@ -145,8 +145,8 @@ var state = map[string][]string{
 	"servicepoint/application/resolver": {"global", "packedAnswers", "policed", "receiveFailures"},
 }
 
-// TestPackagesHaveNoState checks that no package has a function init, or a variable that holds locks, atomic values, metrics or clients, but
-// for those of state. Pools and values that are computed once hold none.
+// TestPackagesHaveNoState checks that no package has a function init, or a variable that holds locks, atomic values, metrics or clients,
+// but for those of state. Pools and values that are computed once hold none.
 func TestPackagesHaveNoState(t *testing.T) {
 	found := map[string][]string{}
 	if err := filepath.WalkDir("../internal", func(path string, d fs.DirEntry, err error) error {

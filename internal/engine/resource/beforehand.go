@@ -10,8 +10,8 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// NeedsAnswer is the error that BeforeWrite returns to have a question asked outside of the transaction, such as whether an address answers.
-// The transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
+// NeedsAnswer is the error that BeforeWrite returns to have a question asked outside of the transaction, such as whether an address
+// answers. The transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
 type NeedsAnswer struct {
 	// About is the key of the answer, of a type of the package that asks.
 	About any

@@ -320,7 +320,8 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		}
 		var question resource.NeedsAnswer
 		var work resource.NeedsWork
-		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &question) || errors.As(err, &work)) {
+		outside := errors.As(err, &question) || errors.As(err, &work)
+		if len(faults) > 0 && (outside || errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err)) {
 			break // the known errors are sufficient
 		}
 		if err != nil {

@@ -23,7 +23,8 @@ func TestReservationOfLease(t *testing.T) {
 	v4 := m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv4Network'"), "").Text("data.0.id")
 	four := "/api/v2/networks/" + v4 + "/addresses"
 	begin := func(network, address string, l dhcplease.Lease) {
-		l.Network, l.Address, l.Start, l.Expires = leasetest.Number(t, network), netip.MustParseAddr(address), now.Unix(), now.Add(time.Hour).Unix()
+		l.Network, l.Address, l.Start, l.Expires = leasetest.Number(t, network), netip.MustParseAddr(address), now.Unix(),
+			now.Add(time.Hour).Unix()
 		source.Event(dhcplease.Begin, now, l)
 	}
 	begin(v4, "10.0.0.20", dhcplease.Lease{MAC: "00005e005301", ClientID: "0100005e005301"})

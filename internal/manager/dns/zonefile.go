@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/naming"
 	"portolan/internal/base/problem"
 	"portolan/internal/base/space"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
-	dns "portolan/internal/base/dnsmsg"
 )
 
 // DefaultTTL is the TTL in seconds of records without their own TTL.

@@ -149,7 +149,9 @@ func TestPingBeforeAssign(t *testing.T) {
 	if _, err := ping.Answers(t.Context(), netip.MustParseAddr("127.0.0.1"), probeTime); errors.Is(err, ping.ErrForbidden) {
 		t.Skip(err)
 	}
-	resource.Provide(m.Address.Provisions, ipam.Options{Probe: func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }})
+	resource.Provide(m.Address.Provisions, ipam.Options{Probe: func(ctx context.Context, a netip.Addr) (bool, error) {
+		return ping.Answers(ctx, a, probeTime)
+	}})
 	local := m.ID(m.Want(200, "GET", "/api/v2/blocks/"+block, "").Text("_links.up.href")+"/blocks",
 		`{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
 	loop := m.ID("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.0.0.0/28"}`)

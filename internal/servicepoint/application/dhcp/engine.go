@@ -17,6 +17,9 @@ import (
 	"portolan/internal/wire/dhcppair"
 )
 
+// probeFunc reports whether a machine answers at an address within a number of seconds. hardware is its hardware address; nil if unknown.
+type probeFunc func(a netip.Addr, seconds uint32) (hardware net.HardwareAddr, answers bool)
+
 // engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets but the outbox.
 type engine struct {
 	log   *slog.Logger
@@ -31,7 +34,7 @@ type engine struct {
 	// outbox sends the replies to several messages together.
 	outbox outbox
 	// probe reports whether an address answers within a time; tests replace it.
-	probe func(a netip.Addr, seconds uint32) (hardware net.HardwareAddr, answers bool)
+	probe probeFunc
 	// probes limits the concurrent probes.
 	probes chan struct{}
 	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
@@ -111,7 +114,7 @@ const (
 )
 
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
-func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) (net.HardwareAddr, bool)) (e *engine, damaged, err error) {
+func newEngine(dir string, log *slog.Logger, o journalOptions, probe probeFunc) (e *engine, damaged, err error) {
 	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
 		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}),
 		committed: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{},

@@ -44,7 +44,7 @@ type disk struct {
 }
 
 // engineOn starts an engine with content on a disk. The caller closes it.
-func engineOn(t testing.TB, d *disk, u dhcpdata.Units, probe func(netip.Addr, uint32) (net.HardwareAddr, bool)) *engine {
+func engineOn(t testing.TB, d *disk, u dhcpdata.Units, probe probeFunc) *engine {
 	t.Helper()
 	if d.dir == "" {
 		d.dir = t.TempDir()
