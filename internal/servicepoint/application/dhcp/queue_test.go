@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
