@@ -65,7 +65,6 @@ require (
 	golang.org/x/term v0.48.0
 	golang.org/x/tools v0.52.0
 	google.golang.org/protobuf v1.36.12
-	layeh.com/radius v0.0.0-20231213012653-1006025d24f8
 	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
 

@@ -2,7 +2,6 @@ package authn
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 2865 section 2.2)
 	"crypto/rand"
 	"errors"
@@ -11,10 +10,6 @@ import (
 	"time"
 
 	"portolan/internal/manager/outbound"
-
-	"layeh.com/radius"
-	"layeh.com/radius/rfc2865"
-	"layeh.com/radius/rfc2869"
 )
 
 // RADIUS is a RADIUS server (RFC 2865).
@@ -37,88 +32,68 @@ func (r RADIUS) Check(ctx context.Context, name, password string) (id Identity, 
 	if len(password) > 128 { // RFC 2865 section 5.2
 		return id, ErrWrong
 	}
-	p := radius.New(radius.CodeAccessRequest, []byte(r.Secret))
-	if err := errors.Join(rfc2865.UserName_SetString(p, name), rfc2865.NASIdentifier_SetString(p, "portolan")); err != nil {
+	m := newRADIUSRequest()
+	if err := errors.Join(m.add(radiusUserName, []byte(name)), m.add(radiusNASIdentifier, []byte("portolan"))); err != nil {
 		return id, ErrWrong
 	}
 	if r.CHAP {
-		challenge := make([]byte, 16)
+		challenge := make([]byte, md5.Size)
 		_, _ = rand.Read(challenge) // never fails
 		one := byte(1)
 		sum := md5.Sum(append(append([]byte{one}, password...), challenge...)) //nolint:gosec // CHAP requires MD5
-		err = errors.Join(rfc2865.CHAPChallenge_Set(p, challenge), rfc2865.CHAPPassword_Set(p, append([]byte{one}, sum[:]...)))
+		err = errors.Join(m.add(radiusCHAPChallenge, challenge), m.add(radiusCHAPPassword, append([]byte{one}, sum[:]...)))
 	} else {
-		err = rfc2865.UserPassword_SetString(p, password)
-	}
-	if err == nil {
-		err = sign(p)
+		err = m.add(radiusUserPassword, m.hidePassword(password, r.Secret))
 	}
 	if err != nil {
-		return id, unavailable("wording the question: %w", err)
+		return id, unavailable("compose the request: %w", err)
 	}
-	answer, err := r.ask(ctx, p)
+	m.sign(r.Secret)
+	answer, err := r.ask(ctx, m)
 	if err != nil {
 		return id, err
 	}
-	switch answer.Code {
-	case radius.CodeAccessAccept:
+	switch answer.code {
+	case accessAccept:
 		return Identity{Name: name}, nil
-	case radius.CodeAccessReject, radius.CodeAccessChallenge: // the sign-in cannot answer a challenge
+	case accessReject, accessChallenge: // the sign-in cannot answer a challenge
 		return id, ErrWrong
 	}
-	return id, unavailable("the answer has the code %v", answer.Code)
+	return id, unavailable("the answer has the code %d", answer.code)
 }
 
-// ask sends a request, repeatedly until it is answered.
-func (r RADIUS) ask(ctx context.Context, p *radius.Packet) (*radius.Packet, error) {
+// ask sends a request, repeatedly until it is answered. Messages that are not the answer of a server with the secret are ignored.
+func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage, error) {
 	ctx, end := context.WithTimeout(ctx, time.Duration(r.Retries+1)*r.Timeout)
 	defer end()
-	client := &radius.Client{Dialer: *outbound.Dialer(), Retry: r.Timeout, MaxPacketErrors: 10}
-	answer, err := client.Exchange(ctx, p, net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
+	conn, err := outbound.Dialer().DialContext(ctx, "udp", net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
 	if err != nil {
-		return nil, unavailable("asking: %w", err)
+		return nil, unavailable("connect: %w", err)
 	}
-	if has, right := checkSignature(answer, p.Authenticator); !right && (has || r.Signed) {
-		return nil, unavailable("the answer has no Message-Authenticator, or a wrong one: the server must send it (RFC 3579 section 3.2)")
-	}
-	return answer, nil
-}
-
-// sign sets the Message-Authenticator of a request.
-func sign(p *radius.Packet) error {
-	if err := rfc2869.MessageAuthenticator_Set(p, make([]byte, 16)); err != nil {
-		return err
-	}
-	sum, err := authenticator(p, p.Authenticator)
-	if err != nil {
-		return err
-	}
-	return rfc2869.MessageAuthenticator_Set(p, sum)
-}
-
-// checkSignature reports whether an answer has a Message-Authenticator, and whether it is correct for the request.
-func checkSignature(p *radius.Packet, question [16]byte) (has, right bool) {
-	for _, one := range p.Attributes {
-		if one.Type != rfc2869.MessageAuthenticator_Type || len(one.Attribute) != 16 {
-			continue
+	defer func() { _ = conn.Close() }() // nothing is buffered
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
+	buffer := make([]byte, maxRADIUS)
+	for ctx.Err() == nil {
+		if _, err := conn.Write(request.encode()); err != nil {
+			return nil, unavailable("send: %w", err)
 		}
-		given := one.Attribute
-		one.Attribute = make([]byte, 16)
-		sum, err := authenticator(p, question)
-		return true, err == nil && hmac.Equal(sum, given)
+		if err := conn.SetReadDeadline(time.Now().Add(r.Timeout)); err != nil {
+			return nil, unavailable("wait: %w", err)
+		}
+		for ctx.Err() == nil {
+			n, err := conn.Read(buffer)
+			if err != nil { // of the time, or the port is not open; the request is sent again
+				break
+			}
+			answer, err := parseRADIUS(buffer[:n])
+			if err != nil || !answer.isAnswerTo(request, r.Secret) {
+				continue
+			}
+			if has, right := answer.checkSignature(request, r.Secret); !right && (has || r.Signed) {
+				return nil, unavailable("the answer has no Message-Authenticator, or a wrong one: the server must send it (RFC 3579 section 3.2)")
+			}
+			return answer, nil
+		}
 	}
-	return false, false
-}
-
-// authenticator returns the HMAC of a message whose Message-Authenticator is 16 zeros, with the authenticator of its request.
-func authenticator(p *radius.Packet, question [16]byte) ([]byte, error) {
-	other := *p
-	other.Authenticator = question
-	text, err := other.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	mac := hmac.New(md5.New, p.Secret)
-	mac.Write(text)
-	return mac.Sum(nil), nil
+	return nil, unavailable("no answer within %s", time.Duration(r.Retries+1)*r.Timeout)
 }
