@@ -18,8 +18,8 @@ import (
 
 // Family is the declaration of an API.
 type Family struct {
-	// Name names the family in metrics, logs and traces.
-	Name string
+	// Name names the family in metrics, logs and traces. Root is the path below which its operations are.
+	Name, Root string
 	// Errors is the form of its errors.
 	Errors Errors
 	// Tag is the tag of its operations in the OpenAPI document.

@@ -15,7 +15,7 @@ import (
 // Document returns the OpenAPI document of all APIs: the address API, which is derived from the declared types, the API families, and
 // the API that a service point serves itself.
 func Document(api *rest.Server) ([]byte, error) {
-	return document(api, (&addressapi.API{Sample: Status{}}).Family(), (&fleetapi.API{}).Family())
+	return document(api, families(&addressapi.API{Sample: Status{}}, &fleetapi.API{})...)
 }
 
 func document(api *rest.Server, families ...*family.Family) ([]byte, error) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -33,9 +32,18 @@ func (r *routes) Handle(pattern string, h http.Handler) {
 	r.mux.Handle(pattern, h)
 }
 
+// families returns the API families of a manager, the address API first. The routes, the OpenAPI document and the error for an unknown path
+// follow from them, so an API at another root is a folder with a Family, and one entry here.
+func families(address *addressapi.API, fleet *fleetapi.API) []*family.Family {
+	return []*family.Family{address.Family(), fleet.Family()}
+}
+
 // mount adds the paths of a family.
-func (m *Manager) mount(mux *routes, f *family.Family, log *slog.Logger) {
-	api := middleware.API{Name: f.Name, Errors: f.Errors, Audited: true, Log: log}
+func (m *Manager) mount(mux *routes, f *family.Family) {
+	api := middleware.API{Name: f.Name, Errors: f.Errors, Audited: true}
+	if f.Root == Base { // its level is a setting
+		api.Log = m.REST.Log
+	}
 	for i := range f.Paths {
 		mux.Handle(f.Paths[i].Pattern, m.chain.Handler(api, f.Paths[i].Handler()))
 	}
@@ -44,9 +52,11 @@ func (m *Manager) mount(mux *routes, f *family.Family, log *slog.Logger) {
 // apiHandler returns the handler of the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
 	mux := &routes{}
-	declared, fleet := m.addressAPI.Family(), m.fleetAPI().Family()
-	m.mount(mux, declared, m.REST.Log)
-	m.mount(mux, fleet, nil)
+	all := families(m.addressAPI, m.fleetAPI())
+	declared := all[0]
+	for _, f := range all {
+		m.mount(mux, f)
+	}
 	address := m.chain.Handler(middleware.API{Name: declared.Name, Errors: declared.Errors, Audited: true, Log: m.REST.Log},
 		m.addressAPI.Serve)
 	health := middleware.Plain("health")
@@ -56,7 +66,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		mux.Handle("/metrics", m.chain.Reading(middleware.Plain("metrics"), m.showMetrics))
 	}
 	// The document is created at the first request, because that takes more memory than all else at the start.
-	document := sync.OnceValues(func() ([]byte, error) { return document(m.REST, declared, fleet) })
+	document := sync.OnceValues(func() ([]byte, error) { return document(m.REST, all...) })
 	mux.Handle("/api/openapi.json", m.chain.Reading(middleware.Plain(declared.Name), func(w http.ResponseWriter, _ *http.Request) error {
 		text, err := document()
 		if err != nil {
@@ -120,9 +130,13 @@ func compress(h http.Handler) (http.Handler, error) {
 	return wrap(h), nil
 }
 
+// nothingHere answers a request for a path that does not exist with the roots of the APIs.
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
-	return problem.NotFound("%s does not exist: the console is at /, the address API at /api/v2, the fleet API at /user/api/v1,"+
-		" and their documentation at /api/docs", r.URL.Path)
+	roots := ""
+	for _, f := range families(&addressapi.API{}, &fleetapi.API{}) {
+		roots += ", the " + f.Name + " API at " + f.Root
+	}
+	return problem.NotFound("%s does not exist: the console is at /%s, and their documentation at /api/docs", r.URL.Path, roots)
 }
 
 // maxLogged is the maximum length in bytes of an unverified name in the log.

@@ -48,7 +48,7 @@ type API struct {
 
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
-	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
+	return &family.Family{Name: "address", Root: published.Base, Tag: "tokens", Errors: family.PlainErrors(),
 		Paths: slices.Concat(a.tokenPaths(), a.preferencePaths(), []family.Path{a.statusPath(), a.explanationPath(), a.figuresDeclaration(),
 			a.forecastDeclaration(), a.lookupDeclaration(), a.rehearsalDeclaration()}),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
