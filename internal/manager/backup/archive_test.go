@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +29,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 )
-
-func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
 func quiet(int64) {}
 
@@ -241,7 +238,7 @@ func open(t *testing.T, o store.Options) *store.Store {
 	return s
 }
 
-func backup(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
+func saved(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
 	t.Helper()
 	var b bytes.Buffer
 	sum, err := archive.Write(t.Context(), s, &b, "test", quiet)
@@ -273,7 +270,7 @@ func content(t *testing.T, file []byte) string {
 func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
-	first, sum := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: from}))
+	first, sum := saved(t, open(t, store.Options{Layout: model.Layout(), Dir: from}))
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
 		t.Errorf("the backup contains %v", sum.Counts)
 	}
@@ -289,7 +286,7 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	}
 	pg := open(t, store.Options{Layout: model.Layout(), Database: url})
 	verify(t, pg)
-	second, _ := backup(t, pg)
+	second, _ := saved(t, pg)
 	if content(t, first) != content(t, second) {
 		t.Error("the backup from PostgreSQL differs from the original")
 	}
@@ -338,7 +335,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	file, _ := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: dir}))
+	file, _ := saved(t, open(t, store.Options{Layout: model.Layout(), Dir: dir}))
 	pack := func(text string) []byte {
 		var b bytes.Buffer
 		z, err := zstd.NewWriter(&b)
@@ -388,7 +385,7 @@ func TestDamagedFiles(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a file that is %s returned %v, want %q", what, err, c.want)
 		}
-		if _, sum := backup(t, open(t, store.Options{Layout: model.Layout(), Dir: dir})); sum.Rows() != 0 {
+		if _, sum := saved(t, open(t, store.Options{Layout: model.Layout(), Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
 		}
 	}
@@ -399,7 +396,7 @@ func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
 	s := open(t, store.Options{Layout: model.Layout(), Dir: dir})
-	file, sum := backup(t, s)
+	file, sum := saved(t, s)
 	layout := s.Layout()
 	if got, err := archive.Verify(t.Context(), layout, bytes.NewReader(file)); err != nil || got.Rows() != sum.Rows() {
 		t.Errorf("%d rows of %d: %v", got.Rows(), sum.Rows(), err)

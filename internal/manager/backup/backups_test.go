@@ -1,4 +1,4 @@
-package server
+package backup_test
 
 import (
 	"context"
@@ -10,18 +10,17 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/engine/store/archive"
-	"portolan/internal/manager/model"
 	"portolan/internal/testkit/apitest"
 )
 
 // TestBackupSchedules checks that backups run on request, are kept in the number of the schedule, can be downloaded, and can be restored.
 func TestBackupSchedules(t *testing.T) {
 	apitest.Slow(t)
-	m := startManager(t)
+	m := start(t, t.TempDir())
 	m.Basics()
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"type":"DatabaseBackupSchedule","name":"by hand","maxFileCount":2,"filePrefix":"mine"}`)
-	dir := filepath.Join(m.options.Data, "backups")
+	dir := m.dir
 	ids := map[string]bool{}
 	var newest string
 	for n := 1; n <= 3; n++ {
@@ -44,27 +43,13 @@ func TestBackupSchedules(t *testing.T) {
 		return err == nil && len(files) == 2
 	})
 	r := m.Want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
-	again := store.Options{Layout: model.Layout(), Dir: filepath.Join(t.TempDir(), "again")}
+	again := store.Options{Layout: m.Store.Layout(), Dir: filepath.Join(t.TempDir(), "again")}
 	sum, err := archive.Restore(context.Background(), again, strings.NewReader(string(r.Body)), func(int64) {})
 	if err != nil || sum.Rows() == 0 {
 		t.Errorf("restored %d rows: %v", sum.Rows(), err)
 	}
 	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {
 		t.Error("the database does not say when it was backed up")
-	}
-	const rehearsal = "/api/v2/backupRehearsal"
-	if r := m.Want(200, "GET", rehearsal, ""); r.Text("state") != "NONE" {
-		t.Errorf("before the first rehearsal there is %s", r.Body)
-	}
-	m.Refused(404, "ResourceNotFound", "backups/1", "POST", rehearsal, `{"backup":1}`)
-	m.Refused(400, "InvalidResourceFieldValue", "backup", "POST", rehearsal, `{"backup":"x"}`)
-	m.Want(202, "POST", rehearsal, `{"backup":`+newest+`}`)
-	apitest.Eventually(t, "the backup is rehearsed", func() bool {
-		r := m.Want(200, "GET", rehearsal, "")
-		return r.Text("state") == "PASSED" && r.Text("backup") == newest && r.Text("rows") != "0"
-	})
-	if left, err := filepath.Glob(filepath.Join(m.options.Data, rehearsalDir+"*")); err != nil || len(left) > 0 {
-		t.Errorf("the rehearsal leaves %v (%v)", left, err)
 	}
 	m.Want(204, "DELETE", database+"/backups/"+newest, "")
 	apitest.Eventually(t, "its file is gone", func() bool {
@@ -92,13 +77,13 @@ func TestBackupsAreSent(t *testing.T) {
 	m := startOnce(t)
 	m.Basics()
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
-	dir := filepath.Join(m.options.Data, "backups")
+	dir := m.dir
 	var b strings.Builder
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	whole := b.String()
-	send := func(name, content string, headers ...string) reply {
+	send := func(name, content string, headers ...string) apitest.Reply {
 		body, kind := apitest.FormNamed(nil, name, content)
 		return m.Do("POST", database+"/backups", body, append(headers, kind)...)
 	}
@@ -140,7 +125,7 @@ func TestBackupsAreSent(t *testing.T) {
 		t.Errorf("it counts as a backup of this database, of %v", at)
 	}
 	apitest.Eventually(t, "there is an event", func() bool {
-		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was uploaded to")
+		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was uploaded to")
 	})
 	m.Want(204, "DELETE", self, "")
 	apitest.Eventually(t, "its file is gone", func() bool {
@@ -164,7 +149,7 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 		m.Want(204, "DELETE", m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href"), "")
 	}
 	apitest.Eventually(t, "nothing is left", func() bool {
-		files, err := filepath.Glob(filepath.Join(m.options.Data, "backups", "sent", "*"))
+		files, err := filepath.Glob(filepath.Join(m.dir, "sent", "*"))
 		left := -1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT (SELECT count(*) FROM backup_sent) + (SELECT count(*) FROM backup_gone)").Scan(&left)
@@ -180,7 +165,7 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 // It can be deleted.
 func TestUnstoredBackupsDelayNoOther(t *testing.T) {
 	m := startOnce(t)
-	dir := filepath.Join(m.options.Data, "backups")
+	dir := m.dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +180,7 @@ func TestUnstoredBackupsDelayNoOther(t *testing.T) {
 	body, kind := apitest.FormNamed(nil, "afar", b.String())
 	self := m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href")
 	apitest.Eventually(t, "it is said", func() bool {
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
 		return r.Count() == 1 && strings.Contains(r.Text("data.0.message"), "be retried")
 	})
 	m.ID(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
@@ -213,11 +198,11 @@ func TestBackupFails(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t, func(o *Options) { o.Backups = blocked })
+	m := start(t, blocked)
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	m.ID(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
 	apitest.Eventually(t, "the alarm reports a missing backup", func() bool {
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "blocked")
 	})
 }

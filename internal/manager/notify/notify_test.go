@@ -1,16 +1,18 @@
-package server
+package notify_test
 
 import (
 	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/notify"
 	"portolan/internal/testkit/apitest"
@@ -102,7 +104,9 @@ func TestNotificationGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := startManager(t, func(o *Options) { o.Mail, o.Traps = mail, []*notify.Traps{traps} })
+	m := apitest.NewConcurrent(t, notify.Register)
+	resource.Provide(m.Address.Provisions, notify.Options{Mail: true, Traps: true})
+	m.Work(notify.NewSender(m.Address, mail, []*notify.Traps{traps}, slog.New(slog.DiscardHandler)).Run)
 	user := func(name string) string {
 		return m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
 	}
@@ -154,11 +158,11 @@ func TestNotificationGroups(t *testing.T) {
 		return left == 0
 	})
 	m.Refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, apitest.MergePatch)
-	plain := startManager(t, func(o *Options) { o.Mail = nil })
+	plain := apitest.NewConcurrent(t, notify.Register)
 	for body, flag := range map[string]string{`{"name":"x","notificationType":"SMTP_SERVICE"}`: "--smtp", `{"notificationType":"SNMP_TRAP_SERVICE"}`: "--snmp-trap"} {
 		early := plain.ID("/api/v2/notificationGroups", body)
 		plain.Want(200, "PATCH", "/api/v2/notificationGroups/"+early, `{"eventSubscriptions":[]}`, apitest.MergePatch)
-		warned := plain.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+early+" and eventType:'WARNING'"), "")
+		warned := plain.Want(200, "GET", "/api/v2/events?"+apitest.Filter("source.id:"+early+" and eventType:'WARNING'"), "")
 		if warned.Count() != 1 || !strings.Contains(warned.Text("data.0.message"), flag) {
 			t.Errorf("nothing warns of a group that cannot be told: %s", warned.Body)
 		}

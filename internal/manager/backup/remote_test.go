@@ -1,4 +1,4 @@
-package server
+package backup_test
 
 import (
 	"crypto/ed25519"
@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/backup"
 	"portolan/internal/testkit/apitest"
 
 	"github.com/johannesboyne/gofakes3"
@@ -156,7 +158,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 		another()
 	}
 	apitest.Eventually(t, "the oldest file is gone", func() bool { return len(files(t, there, "away-2")) == 2 })
-	here, err := os.ReadFile(filepath.Join(m.options.Data, "backups", last))
+	here, err := os.ReadFile(filepath.Join(m.dir, last))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +182,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
 	failed := func(text string) func() bool {
 		return func() bool {
-			newest := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+filter("eventType:'FAILED'"), "")
+			newest := m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+apitest.Filter("eventType:'FAILED'"), "")
 			return strings.Contains(newest.Text("data.0.message"), text)
 		}
 	}
@@ -190,9 +192,15 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 		t.Error("a server with another key was sent the password")
 	}
 	s.mu.Unlock()
-	apitest.Eventually(t, "there is an alarm", func() bool {
-		return strings.Contains(string(m.Want(200, "GET", "/api/v2/status", "").Body), "Backups could not be uploaded")
-	})
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		figures, err := backup.FiguresOf(tx, m.Address)
+		if !strings.Contains(figures.UploadFault, "has the host key SHA256:") {
+			t.Errorf("the figures are %+v", figures)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
 	m.Want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
 	apitest.Eventually(t, "the new key is kept", func() bool {
 		key := m.Want(200, "GET", schedule, "").Text("remoteHostKey")
@@ -222,7 +230,7 @@ func TestBackupsAreSentByS3(t *testing.T) {
 		t.Errorf("there are %v: %v", list, err)
 	}
 	apitest.Eventually(t, "it is not kept here", func() bool {
-		return m.Want(200, "GET", database+"/backups", "").Count() == 0 && len(files(t, filepath.Join(m.options.Data, "backups"), "away")) == 0
+		return m.Want(200, "GET", database+"/backups", "").Count() == 0 && len(files(t, m.dir, "away")) == 0
 	})
 	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {
 		t.Error("the database does not say when it was backed up")
