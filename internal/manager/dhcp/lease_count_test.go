@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/testkit/leasetest"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -22,7 +22,7 @@ func TestUsageCountsLeases(t *testing.T) {
 	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.21","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:21"}}`)
 	start := m.Store.Now().Truncate(time.Second)
 	lease := func(last int) dhcplease.Lease {
-		return dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}),
+		return dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}),
 			Start:   start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", last)}
 	}

@@ -75,10 +75,10 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 	_, send := m.Observe(configuration, "dhcp2")
 	now := m.Store.Now().Truncate(time.Second)
 	for i := range 50 {
-		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: now.Add(time.Hour).Unix(),
 			MAC: fmt.Sprintf("00005e0053%02x", i)})
-		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: leasetest.Number(t, network), Reason: "no-free-address",
+		send(dhcplease.Observation{Refused: []dhcplease.Refused{{Network: apitest.Number(t, network), Reason: "no-free-address",
 			Message: "DISCOVER",
 			Count:   1, First: now.Unix(), Last: now.Unix(), MAC: fmt.Sprintf("00005e0054%02x", i)}}})
 	}
@@ -206,10 +206,10 @@ func TestLeasesByTheirEnd(t *testing.T) {
 		if i == 39 {
 			end = dhcplease.Infinite
 		}
-		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), Start: now.Unix(), Expires: end, MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}
-	source.Event(dhcplease.Release, now, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
+	source.Event(dhcplease.Release, now, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
 		Start: now.Unix(), MAC: "00005e005300"})
 	at := func(i int) string { return now.Add(time.Duration(i) * time.Minute).UTC().Format(time.RFC3339) }
 	for text, want := range map[string]int{"le('" + at(5) + "')": 5, "lt('" + at(5) + "')": 4, "ge('" + at(30) + "')": 9,
@@ -224,7 +224,7 @@ func TestLeasesByTheirEnd(t *testing.T) {
 	}
 	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('noon')"), "")
 	m.Refused(400, "UnsupportedOrderByField", "leaseExpirationDateTime", "GET", "/api/v2/leases?orderBy=leaseExpirationDateTime", "")
-	source.Send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
+	source.Send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: apitest.Number(t, network),
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: netip.MustParseAddr("10.0.0.21"), Expires: now.Add(100 * time.Hour).Unix()}})}})
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('"+at(99*60)+"')"), ""); r.Count() != 1 ||
 		r.Text("data.0.address") != "10.0.0.21" {

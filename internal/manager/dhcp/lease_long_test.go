@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -21,9 +20,7 @@ const leasesVariable = "PORTOLAN_TEST_LEASES"
 // TestLongLeaseReports reports 500 renewals a second on many leases. They write no history. It prints their share of the time of the
 // writer, the time from a report to the list of leases, and the time of a create alone and beside renewals.
 func TestLongLeaseReports(t *testing.T) {
-	if os.Getenv(apitest.LongTests) == "" {
-		t.Skip("this needs size; make test-long runs it")
-	}
+	apitest.Long(t)
 	n := 100_000
 	if text := os.Getenv(leasesVariable); text != "" {
 		var err error
@@ -44,13 +41,13 @@ func TestLongLeaseReports(t *testing.T) {
 		for i := first; i < min(first+step, n); i++ {
 			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
 				Event: &dhcplease.Event{Kind: dhcplease.Begin,
-					Lease: dhcplease.Lease{Network: leasetest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
+					Lease: dhcplease.Lease{Network: apitest.Number(t, network), Address: address(i), Start: now.Unix(), Expires: now.Unix() + 86400,
 						MAC: fmt.Sprintf("0200%08x", i), HostName: fmt.Sprintf("host-%d", i)}}}))
 		}
 		source.Apply(all)
 	}
 	began := time.Now()
-	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.9"),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.9"),
 		Start: now.Unix(), Expires: now.Unix() + 86400, MAC: "020100000001"})
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.9'"), ""); r.Count() != 1 {
 		t.Errorf("the lease is not listed: %s", r.Body)
@@ -65,7 +62,7 @@ func TestLongLeaseReports(t *testing.T) {
 				some = append(some, dhcplease.Renewal{Address: address(i * 7919 % n), Expires: now.Unix() + 90000})
 			}
 			all = append(all, source.Next(dhcplease.Record{Previous: source.Sequence, At: now.UnixMilli(),
-				Renewals: &dhcplease.Renewals{Network: leasetest.Number(t, network),
+				Renewals: &dhcplease.Renewals{Network: apitest.Number(t, network),
 					Packed: dhcplease.Pack(some)}}))
 		}
 		return all

@@ -9,6 +9,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
@@ -26,7 +27,7 @@ func newLostPlan(t *testing.T) lostPlan {
 	server, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
 	for i, end := range []time.Duration{time.Hour, -10 * time.Minute} {
-		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, network),
+		source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network),
 			Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}),
 			Start:   now.Add(-time.Hour).Unix(), Expires: now.Add(end).Unix(), MAC: fmt.Sprintf("00005e0053%02x", i)})
 	}

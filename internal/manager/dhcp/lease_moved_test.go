@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/dhcptest"
 	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
@@ -17,13 +18,13 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	_, one := m.LeaseServer(configuration, "dhcp1")
 	other, two := m.LeaseServer(configuration, "dhcp2")
-	if err := dhcptest.Deploy(t.Context(), m.Store, leasetest.Number(t, other), leasetest.Number(t, network)); err != nil {
+	if err := dhcptest.Deploy(t.Context(), m.Store, apitest.Number(t, other), apitest.Number(t, network)); err != nil {
 		t.Fatal(err)
 	}
 	start := m.Store.Now().Truncate(time.Second).Add(-2 * time.Hour)
 	hour := func(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 	a := netip.MustParseAddr("10.0.0.20")
-	old := dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(),
+	old := dhcplease.Lease{Network: apitest.Number(t, network), Address: a, Start: start.Unix(), Expires: hour(1).Unix(),
 		MAC: "00005e005301"}
 	half := start.Add(30 * time.Minute)
 	next := old
@@ -83,7 +84,7 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 		l := next
 		l.MAC = map[string]string{"PENDING": late.MAC, "DONE": next.MAC}[from.state]
 		from.Send(dhcplease.Record{At: hour(1).UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: l,
-			Order: leasetest.Number(t, order)}})
+			Order: apitest.Number(t, order)}})
 		if r := m.Want(200, "GET", "/api/v2/leaseActions/"+order, ""); r.Text("state") != from.state {
 			t.Errorf("the action is %s", r.Body)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/dhcptest"
 	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
@@ -20,11 +21,11 @@ func newLostPair(t *testing.T, end time.Duration) (p lostPlan, l dhcplease.Lease
 	configuration, _, _, _, network := m.Basics()
 	server, one := m.LeaseServer(configuration, "dhcp1")
 	other, two := m.LeaseServer(configuration, "dhcp2")
-	if err := dhcptest.Deploy(t.Context(), m.Store, leasetest.Number(t, other), leasetest.Number(t, network)); err != nil {
+	if err := dhcptest.Deploy(t.Context(), m.Store, apitest.Number(t, other), apitest.Number(t, network)); err != nil {
 		t.Fatal(err)
 	}
 	now := m.Store.Now().Truncate(time.Second)
-	l = dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
+	l = dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
 		Start:   now.Add(-2 * time.Hour).Unix(),
 		Expires: now.Add(end).Unix(), MAC: "00005e005301", HostName: "host"}
 	one.Event(dhcplease.Begin, time.Unix(l.Start, 0), l)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -18,7 +17,7 @@ func TestLeasesAreReported(t *testing.T) {
 	configuration, _, _, block, network := m.Basics()
 	server, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
-	lease := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(24 * time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31", RemoteID: "00ff",
 		VendorClass: "4d534654", Parameters: []int{1, 3, 6}}
 	source.Event(dhcplease.Begin, start, lease)
@@ -122,14 +121,14 @@ func TestLeasesOfAddresses(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second)
 	end := start.Add(time.Hour)
 	for _, n := range []string{"20", "21", "22", "40"} {
-		l := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0." + n), Start: start.Unix(),
+		l := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0." + n), Start: start.Unix(),
 			Expires: end.Unix(), MAC: "00005e0053" + n, CircuitID: "0102"}
 		if n == "40" {
-			l.Reservation = leasetest.Number(t, reserved)
+			l.Reservation = apitest.Number(t, reserved)
 		}
 		source.Event(dhcplease.Begin, start, l)
 	}
-	source.Event(dhcplease.Decline, start, dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.22"),
+	source.Event(dhcplease.Decline, start, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.22"),
 		Expires: end.Unix()})
 	for _, path := range []string{"/api/v2/addresses/" + reserved, at + "/addresses?" + filter("address:'10.0.0.40'")} {
 		got := m.Want(200, "GET", path, "")
@@ -161,7 +160,7 @@ func TestLeaseSnapshot(t *testing.T) {
 	start := m.Store.Now().Truncate(time.Second)
 	var leases []dhcplease.Lease
 	for _, a := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22"} {
-		l := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr(a), Start: start.Unix(),
+		l := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr(a), Start: start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: "00005e0053" + a[len(a)-2:]}
 		source.Event(dhcplease.Begin, start, l)
 		leases = append(leases, l)
@@ -188,7 +187,7 @@ func TestLeaseActions(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	_, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second)
-	lease := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp"}
 	source.Event(dhcplease.Begin, start, lease)
 	actions := "/api/v2/networks/" + network + "/leaseActions"
@@ -207,7 +206,7 @@ func TestLeaseActions(t *testing.T) {
 		t.Errorf("the reserved address is %s", r.Body)
 	}
 	source.Send(dhcplease.Record{At: start.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: lease,
-		Order: leasetest.Number(t, end.Text("id"))}})
+		Order: apitest.Number(t, end.Text("id"))}})
 	if r := m.Want(200, "GET", "/api/v2/leaseActions/"+end.Text("id"), ""); r.Text("state") != "DONE" {
 		t.Errorf("the order is %s", r.Body)
 	}
@@ -223,7 +222,7 @@ func TestLeasesByRights(t *testing.T) {
 	_, source := m.LeaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second)
 	for n, of := range map[string]string{"10.0.0.20": network, "10.0.1.20": hidden} {
-		source.Event(dhcplease.Begin, start, dhcplease.Lease{Network: leasetest.Number(t, of), Address: netip.MustParseAddr(n),
+		source.Event(dhcplease.Begin, start, dhcplease.Lease{Network: apitest.Number(t, of), Address: netip.MustParseAddr(n),
 			Start:   start.Unix(),
 			Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"})
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/testkit/leasetest"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -19,7 +19,7 @@ func TestRefusedClients(t *testing.T) {
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.Observe(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
-	client := dhcplease.Refused{Network: leasetest.Number(t, network), Reason: "no-free-address", Message: "DISCOVER", Count: 3,
+	client := dhcplease.Refused{Network: apitest.Number(t, network), Reason: "no-free-address", Message: "DISCOVER", Count: 3,
 		First: now.Add(-time.Minute).Unix(), Last: now.Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31",
 		Requested: netip.MustParseAddr("10.0.0.30")}
 	count := dhcplease.RefusedCount{Network: client.Network, Reason: client.Reason, Count: 3}
@@ -102,14 +102,14 @@ func TestUnknownServersRaiseEvents(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	server, send := m.Observe(configuration, "dhcp1")
-	other := dhcplease.OtherServer{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",
+	other := dhcplease.OtherServer{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.66"), MAC: "00005e005366",
 		Message: "OFFER", Last: m.Store.Now().Unix()}
 	own := other
 	own.Address = netip.MustParseAddr("10.0.0.5")
 	named := other
 	named.Address = netip.MustParseAddr("10.0.0.77")
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/deploymentOptions", `{"type":"DHCPv4ServiceOption","name":"server-identifier","value":"10.0.0.77"}`)
-	duid := dhcpdata.DUIDOf(leasetest.Number(t, configuration), leasetest.Number(t, server)).String()
+	duid := dhcpdata.DUIDOf(apitest.Number(t, configuration), apitest.Number(t, server)).String()
 	send(dhcplease.Observation{Others: []dhcplease.OtherServer{own, named, {DUID: duid, Message: "REQUEST6"}, other,
 		{DUID: "00030001", Message: "REQUEST6"}}})
 	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DHCP_ALERT'"), "")

@@ -9,7 +9,6 @@ import (
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/deploytest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -98,7 +97,7 @@ func TestDHCPv6Deployment(t *testing.T) {
 	}
 	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
-	held := dhcplease.Lease{Network: leasetest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now,
+	held := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("2001:db8:0:1::177"), Start: now,
 		Expires: now + 3600,
 		DUID:    "00030001020000000001", IAID: 7}
 	source.Send(dhcplease.Record{At: now * 1000, Event: &dhcplease.Event{Kind: dhcplease.Begin, Lease: held}})
@@ -114,7 +113,7 @@ func TestDHCPv6Deployment(t *testing.T) {
 		`"clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:0a"}}`)
 	apitest.Eventually(t, "a reservation is live", func() bool {
 		p.fetch()
-		return strings.Contains(strings.Join(p.items(dhcpdata.NetworkUnit(leasetest.Number(t, network))), "\n"), "2001:db8:0:1::a\"")
+		return strings.Contains(strings.Join(p.items(dhcpdata.NetworkUnit(apitest.Number(t, network))), "\n"), "2001:db8:0:1::a\"")
 	})
 	for query, field := range map[string]string{"": "clientIdentifier", "&clientIdentifier=00": "clientIdentifier",
 		"&macAddress=x": "macAddress",

@@ -11,7 +11,6 @@ import (
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/deploytest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 )
 
@@ -129,7 +128,7 @@ func TestDHCPDeployment(t *testing.T) {
 	if !strings.Contains(message, "1 network with 1 range and 1 reservation") {
 		t.Errorf("the message is %s", message)
 	}
-	unit := dhcpdata.NetworkUnit(leasetest.Number(t, p.network))
+	unit := dhcpdata.NetworkUnit(apitest.Number(t, p.network))
 	p.has(unit, `"prefix":"10.0.0.0/24","gateway":"10.0.0.1","identifier":"10.0.0.5"`,
 		`"ranges":["10.0.0.100-10.0.0.101","10.0.0.103-10.0.0.104","10.0.0.106-10.0.0.107","10.0.0.109-10.0.0.110"]`,
 		`"address":"10.0.0.108","mac":"00005e005301","hostName":"lamp"`, `"name":"max-lease-time","value":7200`,
@@ -241,7 +240,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 			i+20, i))
 	}
 	p.deploys()
-	unit, size := dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), 0
+	unit, size := dhcpdata.NetworkUnit(apitest.Number(t, p.network)), 0
 	follows := func(what string, has func() bool) {
 		t.Helper()
 		apitest.Eventually(t, what, func() bool {
@@ -264,7 +263,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/addresses/"+lamp, "")
 	follows("a deletion is live", func() bool { return !contains(unit, `"10.0.0.11"`) })
 	m.ID("/api/v2/configurations/"+p.configuration+"/macAddresses", `{"address":"00:00:5e:00:53:09","macPool":{"id":`+pool+`}}`)
-	follows("a member of a MAC pool is live", func() bool { return contains(dhcpdata.MACPoolUnit(leasetest.Number(t, pool)), "00005e005309") })
+	follows("a member of a MAC pool is live", func() bool { return contains(dhcpdata.MACPoolUnit(apitest.Number(t, pool)), "00005e005309") })
 	if size > 8<<10 {
 		t.Errorf("the changes took %d octets", size)
 	}

@@ -11,7 +11,6 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -28,7 +27,7 @@ func (p *dhcpPlan) importLeases(file string) (one apitest.Reply, log string) {
 func (p *dhcpPlan) restores(network string) (all []dhcpdata.Order) {
 	p.T.Helper()
 	p.fetch()
-	for _, text := range p.items(dhcpdata.NetworkUnit(leasetest.Number(p.T, network))) {
+	for _, text := range p.items(dhcpdata.NetworkUnit(apitest.Number(p.T, network))) {
 		var o dhcpdata.Order
 		if strings.HasPrefix(text, "Q") {
 			if err := json.Unmarshal([]byte(text[1:]), &o); err != nil {
@@ -77,7 +76,7 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	}
 	source := m.SourceOf(p.point)
 	for _, o := range orders {
-		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: leasetest.Number(t, p.network),
+		e := dhcplease.Event{Kind: dhcplease.Begin, Order: o.ID, Lease: dhcplease.Lease{Network: apitest.Number(t, p.network),
 			Address: o.Address,
 			Start:   o.Lease.Start, Expires: o.Lease.Expires, MAC: o.Lease.Hardware.String()}}
 		switch o.Address.String() {
@@ -92,7 +91,7 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.101'"), "").Shows(t, map[string]string{"data.0.server.id": p.server})
 	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.30'"), "").Shows(t, map[string]string{"data.0.state": "DHCP_FREE"})
 	// The server has given another address since; the file has an older lease of it.
-	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.110"),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.110"),
 		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: "00005e005377"})
 	_, log = p.importLeases(kea4Head + line("10.0.0.110", "00:00:5e:00:53:10", time.Hour, time.Hour, 0))
 	if !strings.Contains(log, "10.0.0.110 belongs to 00-00-5E-00-53-77 since") || !strings.Contains(log, "by server dhcp1") {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -20,7 +19,7 @@ func TestLeaseOrders(t *testing.T) {
 	p.deploys()
 	_, source := m.LeaseServer(p.configuration, "dhcp2")
 	start := m.Store.Now().Truncate(time.Second)
-	lease := dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"}
 	source.Event(dhcplease.Begin, start, lease)
 	end := m.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"10.0.0.20","action":"END_LEASE"}`)
@@ -29,7 +28,7 @@ func TestLeaseOrders(t *testing.T) {
 	}
 	orders := func() string {
 		p.fetch()
-		all := strings.Join(p.items(dhcpdata.NetworkUnit(leasetest.Number(t, p.network))), "\n")
+		all := strings.Join(p.items(dhcpdata.NetworkUnit(apitest.Number(t, p.network))), "\n")
 		_, all, _ = strings.Cut(all, `Q{`)
 		return all
 	}
@@ -37,7 +36,7 @@ func TestLeaseOrders(t *testing.T) {
 		return strings.Contains(orders(), fmt.Sprintf(`"action":"endLease","start":%d}`, start.Unix()))
 	})
 	source.Send(dhcplease.Record{At: start.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: lease,
-		Order: leasetest.Number(t, end.Text("id"))}})
+		Order: apitest.Number(t, end.Text("id"))}})
 	apitest.Eventually(t, "the performed order has left the content", func() bool { return orders() == "" })
 	m.Verify()
 }

@@ -2,23 +2,19 @@ package dhcppublish_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 )
 
 // TestLongLiveChanges prints the time from a change of a live network with 20,000 reservations to the content of the service point, and
 // the octets that it sends: for a reservation, a member of a MAC pool, and an option.
 func TestLongLiveChanges(t *testing.T) {
-	if os.Getenv(apitest.LongTests) == "" {
-		t.Skip("this needs size; make test-long runs it")
-	}
+	apitest.Long(t)
 	m := startAlone(t)
 	p := m.dhcpServer()
 	at := "/api/v2/networks/" + p.network
@@ -29,7 +25,7 @@ func TestLongLiveChanges(t *testing.T) {
 	}
 	pool := m.ID("/api/v2/configurations/"+p.configuration+"/macPools", `{"type":"MACPool","name":"guests","instantDeploymentEnabled":true}`)
 	p.deploys()
-	network := dhcpdata.NetworkUnit(leasetest.Number(t, p.network))
+	network := dhcpdata.NetworkUnit(apitest.Number(t, p.network))
 	for kind, change := range map[string]func(i int) (unit, text string){
 		"a reservation": func(i int) (unit, text string) {
 			text = fmt.Sprintf("10.0.120.%d", 1+i)
@@ -40,7 +36,7 @@ func TestLongLiveChanges(t *testing.T) {
 		"a member of a MAC pool": func(i int) (unit, text string) {
 			text = fmt.Sprintf("04005e%06x", i)
 			m.ID("/api/v2/configurations/"+p.configuration+"/macAddresses", `{"address":"`+text+`","macPool":{"id":`+pool+`}}`)
-			return dhcpdata.MACPoolUnit(leasetest.Number(t, pool)), text
+			return dhcpdata.MACPoolUnit(apitest.Number(t, pool)), text
 		},
 		"an option": func(i int) (unit, text string) {
 			p.option("networks/"+p.network, "default-lease-time", fmt.Sprint(20_000+i))

@@ -26,7 +26,7 @@ func (p *dhcpPlan) follows(unit, text string, contains bool) {
 func (p *dhcpPlan) leases(source *leasetest.Source, address string) {
 	p.T.Helper()
 	now := p.Store.Now()
-	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(p.T, p.network), Address: netip.MustParseAddr(address),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(p.T, p.network), Address: netip.MustParseAddr(address),
 		Start: now.Unix(), Expires: now.Unix() + 3600, MAC: "00005e0053f0"})
 }
 
@@ -45,7 +45,7 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	p := m.dhcpServer()
 	at := "/api/v2/networks/" + p.network
 	p.deploys()
-	unit := dhcpdata.NetworkUnit(leasetest.Number(t, p.network))
+	unit := dhcpdata.NetworkUnit(apitest.Number(t, p.network))
 	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.10","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`)
 	source := m.SourceOf(p.point)
 	p.leases(source, "10.0.0.15")
@@ -83,11 +83,11 @@ func TestHardwareAddressMovesToDeny(t *testing.T) {
 	deny := m.Want(200, "GET", "/api/v2/macPools?"+filter("type:'DenyMACPool'"), "").Text("data.0.id")
 	p.deploys()
 	p.compiles()
-	units := map[string]string{mac: dhcpdata.MACPoolUnit(leasetest.Number(t, pool)), alone: dhcpdata.MACPoolUnit(0)}
+	units := map[string]string{mac: dhcpdata.MACPoolUnit(apitest.Number(t, pool)), alone: dhcpdata.MACPoolUnit(0)}
 	p.has(units[mac], "00005e005309", "host-name")
 	p.has(units[alone], "00005e00530a", "host-name")
 	m.ID(below+"/macAddresses", `{"address":"00:00:5e:00:53:0b","macPool":{"id":`+pool+`}}`)
-	to := dhcpdata.MACPoolUnit(leasetest.Number(t, deny))
+	to := dhcpdata.MACPoolUnit(apitest.Number(t, deny))
 	for id, digits := range map[string]string{mac: "00005e005309", alone: "00005e00530a"} {
 		m.Want(200, "PATCH", "/api/v2/macAddresses/"+id, `{"macPool":{"id":`+deny+`}}`, apitest.MergePatch)
 		p.follows(to, digits, true)
@@ -115,7 +115,7 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	m.Want(200, "PATCH", at+p.network, `{"range":"10.0.0.0/25"}`, apitest.MergePatch)
 	other := m.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/25","gateway":null,"dynamicUpdateEnabled":true}`)
 	p.deploys()
-	unit := dhcpdata.NetworkUnit(leasetest.Number(t, other))
+	unit := dhcpdata.NetworkUnit(apitest.Number(t, other))
 	m.Want(204, "DELETE", at+p.network, "") // the server serves it until the next deployment
 	m.Want(200, "PATCH", at+other, `{"range":"10.0.0.0/24"}`, apitest.MergePatch)
 	p.follows(unit, `"prefix":"10.0.0.0/24"`, true)
@@ -142,7 +142,7 @@ func TestFailedLiveChangeDelaysNoOther(t *testing.T) {
 	m.Want(200, "PATCH", at+p.network, `{"dynamicUpdateEnabled":true,"range":"10.0.0.0/25"}`, apitest.MergePatch)
 	other := m.ID("/api/v2/blocks/"+p.block+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/25","gateway":null,"dynamicUpdateEnabled":true}`)
 	p.deploys()
-	broken, unit := dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), dhcpdata.NetworkUnit(leasetest.Number(t, other))
+	broken, unit := dhcpdata.NetworkUnit(apitest.Number(t, p.network)), dhcpdata.NetworkUnit(apitest.Number(t, other))
 	var good []byte
 	write := func(records []byte) {
 		t.Helper()
@@ -191,6 +191,6 @@ func TestDHCPDeploymentAfterRestore(t *testing.T) {
 	if err != nil || now.Number <= at.Number || now.Hash == at.Hash {
 		t.Errorf("the deployment serves %s after %s: %v", p.revision, foreign, err)
 	}
-	p.has(dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), `"prefix":"10.0.0.0/24"`)
+	p.has(dhcpdata.NetworkUnit(apitest.Number(t, p.network)), `"prefix":"10.0.0.0/24"`)
 	m.Verify()
 }

@@ -35,7 +35,7 @@ func (m *manager) pairOfServers(configuration, block string) (one, two *pairMemb
 	m.T.Helper()
 	create := func(name string) *pairMember {
 		server, source := m.LeaseServer(configuration, name)
-		p := &pairMember{Source: source, m: m, server: server, id: leasetest.Number(m.T, server), key: name[len(name)-1:]}
+		p := &pairMember{Source: source, m: m, server: server, id: apitest.Number(m.T, server), key: name[len(name)-1:]}
 		r := m.Want(200, "GET", "/api/v2/servers/"+server, "")
 		p.point = r.Text("servicePoint")
 		p.own = m.Want(200, "GET", "/api/v2/servers/"+server+"/interfaces", "").Text("data.0.id")
@@ -150,7 +150,7 @@ func TestFailoverPair(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "set force", "POST", actions, down)
 	m.Want(200, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`, "x-portolan-dry-run: true")
 	action := m.Want(201, "POST", actions, `{"partner":{"id":`+one.server+`},"action":"PARTNER_DOWN","force":true}`)
-	id := leasetest.Number(t, action.Text("id"))
+	id := apitest.Number(t, action.Text("id"))
 	apitest.Eventually(t, "both servers learn the declaration", func() bool {
 		return two.pair().PartnerDown && two.pair().Declaration == id && one.pair().DeclaredDown == id && !one.pair().PartnerDown
 	})

@@ -10,7 +10,6 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -66,7 +65,7 @@ func TestPrefixExplanation(t *testing.T) {
 	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Unix()
 	lease := func(mac, iaid int, address string) dhcplease.Lease {
-		return dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr(address), PrefixLength: 56, Start: now,
+		return dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr(address), PrefixLength: 56, Start: now,
 			Expires: now + 3600, DUID: fmt.Sprintf("000300010200000000%02x", mac), IAID: uint32(iaid)} //nolint:gosec // small
 	}
 	begin := func(l dhcplease.Lease) { source.Event(dhcplease.Begin, time.Unix(now, 0), l) }
@@ -100,7 +99,7 @@ func TestPrefixSpans(t *testing.T) {
 	m := p.manager
 	server, source := m.LeaseServer(p.configuration, "dhcp7")
 	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
-	lease := dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8100::"), PrefixLength: 56,
+	lease := dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8100::"), PrefixLength: 56,
 		Start: start.Unix(), Expires: start.Add(24 * time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7}
 	source.Event(dhcplease.Begin, start, lease)
 	address := lease
@@ -184,7 +183,7 @@ func TestReserve6IsUndone(t *testing.T) {
 	m := p.manager
 	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Truncate(time.Second)
-	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: leasetest.Number(t, p.network),
+	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, p.network),
 		Address: netip.MustParseAddr("2001:db8:100::177"),
 		Start:   now.Unix(), Expires: now.Add(time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7})
 	r := m.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"2001:db8:100::177","action":"RESERVE"}`)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -17,7 +16,7 @@ import (
 func (p *dhcpPlan) orders() (all []dhcpdata.Order, restored int64) {
 	p.T.Helper()
 	p.fetch()
-	for _, text := range append(p.items(dhcpdata.ServerUnit), p.items(dhcpdata.NetworkUnit(leasetest.Number(p.T, p.network)))...) {
+	for _, text := range append(p.items(dhcpdata.ServerUnit), p.items(dhcpdata.NetworkUnit(apitest.Number(p.T, p.network)))...) {
 		item, err := dhcpdata.Decode(dhcpdata.Record(text))
 		if err != nil {
 			p.T.Fatal(err)
@@ -52,7 +51,7 @@ func TestLostLeasesAreRestored(t *testing.T) {
 		source.Send(r)
 	}
 	lease := func(n int, expires time.Duration) dhcplease.Lease {
-		return dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + n)}),
+		return dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + n)}),
 			Start:   now.Unix() - 7200,
 			Expires: now.Add(expires).Unix(), MAC: fmt.Sprintf("00005e0053%02x", n), HostName: fmt.Sprintf("host-%d", n), CircuitID: "657468302f31"}
 	}

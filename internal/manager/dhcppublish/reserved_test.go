@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -23,7 +22,7 @@ func TestReservationOfLease(t *testing.T) {
 	v4 := m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv4Network'"), "").Text("data.0.id")
 	four := "/api/v2/networks/" + v4 + "/addresses"
 	begin := func(network, address string, l dhcplease.Lease) {
-		l.Network, l.Address, l.Start, l.Expires = leasetest.Number(t, network), netip.MustParseAddr(address), now.Unix(),
+		l.Network, l.Address, l.Start, l.Expires = apitest.Number(t, network), netip.MustParseAddr(address), now.Unix(),
 			now.Add(time.Hour).Unix()
 		source.Event(dhcplease.Begin, now, l)
 	}
@@ -73,7 +72,7 @@ func TestReservationsOfManyLeases(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)})
 		mac := fmt.Sprintf("00005e0053%02x", i)
 		if i%10 > 0 {
-			snapshot.Leases = append(snapshot.Leases, dhcplease.Lease{Network: leasetest.Number(t, network), Address: a, Start: now.Unix(),
+			snapshot.Leases = append(snapshot.Leases, dhcplease.Lease{Network: apitest.Number(t, network), Address: a, Start: now.Unix(),
 				Expires: now.Add(time.Hour).Unix(), MAC: mac})
 		}
 		all = append(all, `{"type":"IPv4Address","address":"`+a.String()+`","state":"DHCP_RESERVED","macAddress":{"address":"`+mac+`"}}`)

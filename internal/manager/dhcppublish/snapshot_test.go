@@ -9,7 +9,6 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
-	"portolan/internal/testkit/leasetest"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -44,7 +43,7 @@ func TestLeasesAreRequested(t *testing.T) {
 	}
 	source := m.SourceOf(p.point)
 	start := m.Store.Now().Truncate(time.Second)
-	lease := dhcplease.Lease{Network: leasetest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"}
 	record := func(journal string, sequence, previous uint64) {
 		t.Helper()
@@ -82,7 +81,7 @@ func TestLeasesAreRequested(t *testing.T) {
 	p.confirms(p.revision)
 	m.ID("/api/v2/networks/"+p.network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.30","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:30"}}`)
 	p.deploys()
-	p.has(dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), "10.0.0.30")
+	p.has(dhcpdata.NetworkUnit(apitest.Number(t, p.network)), "10.0.0.30")
 	same("a deployment")
 	p.confirms(p.revision)
 	at, err := content.ParseRevision(p.revision)

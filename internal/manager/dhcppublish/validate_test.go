@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/testkit/leasetest"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcpdata"
 )
 
@@ -91,7 +91,7 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 			t.Errorf("the message is %s, want %s", got, want)
 		}
 	}
-	p.has(dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.50"],"whole":"10.0.0.1-10.0.0.50"`)
+	p.has(dhcpdata.NetworkUnit(apitest.Number(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.50"],"whole":"10.0.0.1-10.0.0.50"`)
 }
 
 // TestRangeWithGateway checks that a range with the gateway and the server leases the other addresses of it.
@@ -100,5 +100,5 @@ func TestRangeWithGateway(t *testing.T) {
 	p := m.dhcpServer()
 	m.ID("/api/v2/networks/"+p.network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.1-10.0.0.9"}`)
 	p.deploys()
-	p.has(dhcpdata.NetworkUnit(leasetest.Number(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.9"]`)
+	p.has(dhcpdata.NetworkUnit(apitest.Number(t, p.network)), `"ranges":["10.0.0.2-10.0.0.4","10.0.0.6-10.0.0.9"]`)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"portolan/internal/manager/dhcp"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -22,7 +23,7 @@ func TestForecastOfRange(t *testing.T) {
 	now := m.Store.Now().Truncate(time.Second)
 	for hour := range 5 {
 		for n := range 10 {
-			source.event(dhcplease.Begin, now, dhcplease.Lease{Network: int64Of(t, network),
+			source.event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network),
 				Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + 10*hour + n)}), Start: now.Unix(), Expires: now.Add(100 * time.Hour).Unix(),
 				MAC: fmt.Sprintf("00005e0053%02x", 10*hour+n)})
 		}

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
-	"testing"
 	"time"
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/dhcplease"
 	"portolan/internal/wire/stream"
 )
@@ -69,7 +69,7 @@ func (s *leaseSource) event(kind dhcplease.Kind, at time.Time, l dhcplease.Lease
 func (m *manager) storeLease(address, network string) {
 	m.T.Helper()
 	key := store.AddrKey(netip.MustParseAddr(address))
-	id := int64Of(m.T, network)
+	id := apitest.Number(m.T, network)
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		ipam.CountLeases(tx, id, "DHCP_ALLOCATED", 1)
 		const more = " ON CONFLICT (container, state) DO UPDATE SET n = dhcp_lease_count.n + 1"
@@ -83,13 +83,4 @@ func (m *manager) storeLease(address, network string) {
 	}); err != nil {
 		m.T.Fatal(err)
 	}
-}
-
-// int64Of parses an id.
-func int64Of(t testing.TB, text string) (n int64) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -56,7 +56,7 @@ FROM seq, dhcp_lease_span s WHERE s.id = (SELECT min(id) FROM dhcp_lease_span)`,
 // TestLongLeaseSpans asks who had an address, and which addresses a client had, among many spans, and lists a network. It prints the
 // median times, and that of a list of addresses.
 func TestLongLeaseSpans(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	if os.Getenv(apitest.OnPostgres) != "" {
 		t.Skip("the rows are written by SQL of SQLite")
 	}
@@ -74,7 +74,7 @@ func TestLongLeaseSpans(t *testing.T) {
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/8"}`)
 	_, source := m.leaseServer(configuration, "dhcp1")
 	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
-	lease := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+	lease := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
 		Expires: start.Add(24 * time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp"}
 	source.event(dhcplease.Begin, start, lease)
 	source.event(dhcplease.Release, start.Add(time.Minute), lease)

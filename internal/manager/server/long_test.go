@@ -20,13 +20,6 @@ import (
 
 // Tests that need size: make test-long runs them, on both databases.
 
-func onlyLong(t *testing.T) {
-	t.Helper()
-	if os.Getenv(apitest.LongTests) == "" {
-		t.Skip("this needs size; make test-long runs it")
-	}
-}
-
 // sized returns the number of resources that a test creates: a fifth on PostgreSQL, where each costs round trips.
 func sized(n int) int {
 	if os.Getenv(apitest.OnPostgres) != "" {
@@ -73,7 +66,7 @@ func (m *manager) large(networks, addresses int) {
 
 // TestLongWork imports, finds and deletes large amounts of data while other requests continue.
 func TestLongWork(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	m := startManager(t)
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/configurations", `{"name":"other"}`)
@@ -118,7 +111,7 @@ func TestLongWork(t *testing.T) {
 
 // TestLongDelete deletes 60,000 addresses of a network in one request, and restores them in another.
 func TestLongDelete(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
@@ -148,7 +141,7 @@ func TestLongDelete(t *testing.T) {
 
 // TestLongZone imports a zone of 100,000 hosts into many networks with marks and policies, which are evaluated for each host.
 func TestLongZone(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	m := startAlone(t)
 	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
@@ -172,7 +165,7 @@ func TestLongZone(t *testing.T) {
 
 // TestLongFeed checks that the feed of a large import requires little memory.
 func TestLongFeed(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	m := startAlone(t)
 	m.ID("/api/v2/configurations", `{"name":"main"}`)
 	m.large(1200, 200)

@@ -168,7 +168,7 @@ func makeFailoverPairs(m *manager) {
 	server, source := m.leaseServer(configuration, "pair1")
 	partner, _ := m.leaseServer(configuration, "pair2")
 	now := m.Store.Now()
-	source.send(dhcplease.Record{At: now.UnixMilli(), Pair: &dhcplease.Pair{Partner: int64Of(m.T, partner),
+	source.send(dhcplease.Record{At: now.UnixMilli(), Pair: &dhcplease.Pair{Partner: apitest.Number(m.T, partner),
 		State: "COMMUNICATIONS-INTERRUPTED", Key: strings.Repeat("0", 64), MCLT: 3600, Since: now.Unix()}})
 	m.Want(201, "POST", "/api/v2/servers/"+server+"/dhcpPartnerActions", `{"partner":{"id":`+partner+`},"action":"PARTNER_DOWN"}`)
 }
@@ -193,7 +193,7 @@ func makeDHCP(m *manager) {
 // makePolicies makes samples: a manager without --sweep runs no policy.
 func makePolicies(m *manager) {
 	configuration := m.Want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").Text("data.0.id")
-	policy := int64Of(m.T, m.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy",`+
+	policy := apitest.Number(m.T, m.ID("/api/v2/configurations/"+configuration+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy",`+
 		`"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","networkBoundaries":["10.0.0.0/24"]}`))
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		row, err := tx.Get(policy)

@@ -121,6 +121,7 @@ func NewAt(t *testing.T, now func() time.Time, register ...func(*resource.Regist
 	a.Base = func() string { return "http://portolan.test" }
 	a.Send = func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
+		r.RemoteAddr = "127.0.0.1:1"
 		a.serve(w, r)
 		return w.Result(), nil
 	}
@@ -210,6 +211,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 			err = p.OpensAddress()
 		}
 		caller = authz.CallerOf(p)
+		caller.Remote, caller.Client = identity.Remote(r), r.UserAgent()
 	}
 	if err == nil {
 		err = a.REST.Serve(w, r, caller)
@@ -321,6 +323,14 @@ func RunParallel(t *testing.T) {
 // AllTests as in CI, otherwise one of n, spread over groups of any size.
 func InSample(i, n int) bool {
 	return os.Getenv(LongTests) != "" || os.Getenv(AllTests) != "" && os.Getenv(OnPostgres) == "" || (i+i/n+i/n/n)%n == 0
+}
+
+// Long skips a test that needs size unless LongTests is set, as in make test-long.
+func Long(t *testing.T) {
+	t.Helper()
+	if os.Getenv(LongTests) == "" {
+		t.Skip("this needs size; make test-long runs it")
+	}
 }
 
 // Slow skips, with -short, a test that takes more than 2 s in parallel with others (make quick).

@@ -214,3 +214,12 @@ const MergePatch = "Content-Type: application/merge-patch+json"
 func BasicAuth(user, secret string) string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
 }
+
+// Number parses an id.
+func Number(t testing.TB, text string) (n int64) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"sync"
-	"testing"
 	"time"
 
 	"portolan/internal/engine/resource"
@@ -132,13 +131,4 @@ func (m *Manager) Observe(configuration, name string) (server string, send func(
 			m.T.Fatal(err)
 		}
 	}
-}
-
-// Number parses an id.
-func Number(t testing.TB, text string) (n int64) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -1,8 +1,9 @@
-package server
+package discovery_test
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -10,7 +11,12 @@ import (
 	"testing"
 	"time"
 
-	dns "portolan/internal/base/dnsmsg"
+	wire "portolan/internal/base/dnsmsg"
+	"portolan/internal/engine/resource"
+	"portolan/internal/manager/discovery"
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/serverconfig"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/snmpagent"
 )
@@ -22,13 +28,13 @@ func startNames(t *testing.T, names map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		m := new(dns.Msg).SetReply(q)
+	server := &wire.Server{PacketConn: conn, Handler: wire.HandlerFunc(func(w wire.ResponseWriter, q *wire.Msg) {
+		m := new(wire.Msg).SetReply(q)
 		if name := names[q.Question[0].Name]; name != "" {
-			m.Answer = append(m.Answer, &dns.PTR{Ptr: name,
-				Hdr: dns.RR_Header{Name: q.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: 60}})
+			m.Answer = append(m.Answer, &wire.PTR{Ptr: name,
+				Hdr: wire.RR_Header{Name: q.Question[0].Name, Rrtype: wire.TypePTR, Class: wire.ClassINET, Ttl: 60}})
 		} else {
-			m.Rcode = dns.RcodeNameError
+			m.Rcode = wire.RcodeNameError
 		}
 		_ = w.WriteMsg(m)
 	})}
@@ -45,7 +51,7 @@ func startNames(t *testing.T, names map[string]string) string {
 
 // discoverer is a manager with discovery, whose clock and pings a test controls.
 type discoverer struct {
-	*manager
+	*apitest.API
 	mu        sync.Mutex
 	ahead     time.Duration
 	answering map[string]bool
@@ -55,19 +61,19 @@ type discoverer struct {
 func startDiscoverer(t *testing.T) *discoverer {
 	t.Helper()
 	d := &discoverer{answering: map[string]bool{}}
-	d.manager = startManager(t, func(o *Options) {
-		o.Sweep = true
-		o.Now = func() time.Time {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return time.Now().Add(d.ahead)
-		}
-		o.Probe = func(_ context.Context, a netip.Addr) (bool, error) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.answering[a.String()], nil
-		}
-	})
+	now := func() time.Time {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return time.Now().Add(d.ahead)
+	}
+	probe := func(_ context.Context, a netip.Addr) (bool, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.answering[a.String()], nil
+	}
+	d.API = apitest.NewAt(t, now, ipam.Register, dns.Register, serverconfig.Register, discovery.Register)
+	resource.Provide(d.Address.Provisions, discovery.Options{Sweeps: true})
+	d.Work(discovery.NewSweeper(d.Address, probe, slog.New(slog.DiscardHandler)).Run)
 	return d
 }
 
@@ -107,7 +113,7 @@ func (d *discoverer) first(policy string) {
 // finding returns the id of the finding of a kind at an address; empty if there is none.
 func (d *discoverer) finding(kind, address string) string {
 	d.T.Helper()
-	r := d.Want(200, "GET", "/api/v2/reconciliationFindings?"+filter("kind:'"+kind+"' and address:'"+address+"'"), "")
+	r := d.Want(200, "GET", "/api/v2/reconciliationFindings?"+apitest.Filter("kind:'"+kind+"' and address:'"+address+"'"), "")
 	if r.Count() == 0 {
 		return ""
 	}
@@ -159,13 +165,13 @@ func TestDiscovery(t *testing.T) {
 		r.Text("data.1.hostName") != "" || r.Text("data.2.methods.0") != "PING" || r.Text("data.0.policy.id") != policy {
 		t.Errorf("the observations are %s", r.Body)
 	}
-	for path, count := range map[string]int{"observations?" + filter("macAddress:'02:00:5e:00:53:07'"): 1,
-		"observations?" + filter("hostName:'crane.quay.example'"):                                                  1,
-		"observations?" + filter("lastSeenDateTime:lt('2020-01-01T00:00:00Z')"):                                    0,
-		"networks/" + network + "/observations?" + filter("address:gt('10.0.0.7')"):                                2,
-		"addresses/" + seven + "/observations":                                                                     1,
-		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("type:'DiscoveredHost'"):               3,
-		"reconciliationPolicies/" + policy + "/discoveredDevices?" + filter("address:'"+agent.Addr().String()+"'"): 1} {
+	for path, count := range map[string]int{"observations?" + apitest.Filter("macAddress:'02:00:5e:00:53:07'"): 1,
+		"observations?" + apitest.Filter("hostName:'crane.quay.example'"):                                                  1,
+		"observations?" + apitest.Filter("lastSeenDateTime:lt('2020-01-01T00:00:00Z')"):                                    0,
+		"networks/" + network + "/observations?" + apitest.Filter("address:gt('10.0.0.7')"):                                2,
+		"addresses/" + seven + "/observations":                                                                             1,
+		"reconciliationPolicies/" + policy + "/discoveredDevices?" + apitest.Filter("type:'DiscoveredHost'"):               3,
+		"reconciliationPolicies/" + policy + "/discoveredDevices?" + apitest.Filter("address:'"+agent.Addr().String()+"'"): 1} {
 		if r := d.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != count {
 			t.Errorf("%s: %d in place of %d: %s", path, r.Count(), count, r.Body)
 		}
@@ -175,7 +181,7 @@ func TestDiscovery(t *testing.T) {
 		r.Text("routerPortInfo") != "quay-switch ge-0/0/1" || r.Text("vlanInfo") != "20" {
 		t.Errorf("the address is %s", r.Body)
 	}
-	silentOne := "/api/v2/networks/" + network + "/addresses?" + filter("address:'10.0.0.50'")
+	silentOne := "/api/v2/networks/" + network + "/addresses?" + apitest.Filter("address:'10.0.0.50'")
 	if r := d.Want(200, "GET", silentOne, ""); r.Text("data.0.lastSeenDateTime") != "" {
 		t.Errorf("a silent address was seen: %s", r.Body)
 	}
@@ -192,7 +198,7 @@ func TestDiscovery(t *testing.T) {
 		t.Errorf("the accepted hardware address is missing: %s", r.Body)
 	}
 	d.set(nine, "ACCEPTED")
-	made := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.9'"), "")
+	made := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+apitest.Filter("address:'10.0.0.9'"), "")
 	if made.Count() != 1 || made.Text("data.0.state") != "STATIC" || !strings.Contains(string(made.Body), "02-00-5E-00-53-09") {
 		t.Errorf("the accepted address is %s", made.Body)
 	}
@@ -225,7 +231,7 @@ func TestDiscovery(t *testing.T) {
 	}
 	silent := d.finding("NOT_SEEN", "10.0.0.50")
 	d.set(silent, "ACCEPTED")
-	if r := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.50'"), ""); r.Count() != 0 {
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+apitest.Filter("address:'10.0.0.50'"), ""); r.Count() != 0 {
 		t.Errorf("the silent address is still assigned: %s", r.Body)
 	}
 
@@ -240,7 +246,7 @@ func TestDiscovery(t *testing.T) {
 
 	// Networks that disappear leave their observations to the configuration.
 	d.Want(204, "DELETE", "/api/v2/networks/"+network, "")
-	if r := d.Want(200, "GET", "/api/v2/observations?"+filter("address:'10.0.0.7'"), ""); r.Text("data.0.network.id") != configuration {
+	if r := d.Want(200, "GET", "/api/v2/observations?"+apitest.Filter("address:'10.0.0.7'"), ""); r.Text("data.0.network.id") != configuration {
 		t.Errorf("an observation without a network is %s", r.Body)
 	}
 	d.Verify()
@@ -266,7 +272,7 @@ func TestDiscoveryRules(t *testing.T) {
 	d.first(v6)
 	address := d.finding("UNKNOWN_ADDRESS", "2001:db8::7")
 	d.set(address, "ACCEPTED")
-	if r := d.Want(200, "GET", "/api/v2/networks/"+network6+"/addresses?"+filter("address:'2001:db8::7'"), ""); r.Count() != 1 ||
+	if r := d.Want(200, "GET", "/api/v2/networks/"+network6+"/addresses?"+apitest.Filter("address:'2001:db8::7'"), ""); r.Count() != 1 ||
 		r.Text("data.0.state") != "STATIC" ||
 		r.Text("data.0.lastSeenDateTime") == "" {
 		t.Errorf("the IPv6 address is %s", r.Body)
@@ -315,7 +321,7 @@ func TestDiscoveryRules(t *testing.T) {
 	}
 	request, _ := d.Requested("PATCH", "/api/v2/reconciliationFindings/"+nine, `{"state":"ACCEPTED"}`, apitest.MergePatch, asCarol)
 	found := func() int {
-		return d.Want(200, "GET", "/api/v2/networks/"+narrow+"/addresses?"+filter("address:'10.0.0.9'"), "").Count()
+		return d.Want(200, "GET", "/api/v2/networks/"+narrow+"/addresses?"+apitest.Filter("address:'10.0.0.9'"), "").Count()
 	}
 	if found() != 0 {
 		t.Error("the address exists before the approval")

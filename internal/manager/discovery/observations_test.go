@@ -1,4 +1,4 @@
-package server
+package discovery_test
 
 import (
 	"cmp"
@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/testkit/apitest"
 )
 
 // TestLongObservations measures discovery with many observations, 200,000 or PORTOLAN_TEST_OBSERVATIONS: the cost of a run that sees
 // addresses, the first page of the list, each filter with an index, and the last observation of an address. It reports processor time per
 // operation and compares the answers, not the times.
 func TestLongObservations(t *testing.T) {
-	onlyLong(t)
+	apitest.Long(t)
 	count, err := strconv.Atoi(cmp.Or(os.Getenv("PORTOLAN_TEST_OBSERVATIONS"), "200000"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestLongObservations(t *testing.T) {
 	policy := d.ID("/api/v2/networks/"+network+"/reconciliationPolicies", fmt.Sprintf(`{"type":"IPv4ReconciliationPolicy","enabled":true,`+
 		`"discoveryMethod":"PINGSWEEP","startDateTime":%q,"packetsPerSecond":10000}`, time.Now().UTC().Add(time.Hour).Format(time.RFC3339)))
 	alone := cpuTime(t, 1, func() { d.run(policy) })
-	fillObservations(t, d.manager, int64Of(t, configuration), int64Of(t, policy), count)
+	fillObservations(t, d.API, apitest.Number(t, configuration), apitest.Number(t, policy), count)
 	report := func(what string, calls int, f func()) {
 		t.Logf("%-34s %10v of processor time each", what, cpuTime(t, calls, f))
 	}
@@ -47,12 +48,12 @@ func TestLongObservations(t *testing.T) {
 		count int
 	}{
 		{"first page, newest first", func() string { return fmt.Sprintf("limit=%d&orderBy=desc(lastSeenDateTime)", 100+next()%7) }, 0},
-		{"filter by address", func() string { return filter("address:'" + observedAddress(next()).String() + "'") }, 1},
-		{"filter by MAC address", func() string { return filter("macAddress:'02-00-" + hexPairs(next()) + "'") }, 1},
-		{"filter by host name", func() string { return filter(fmt.Sprintf("hostName:'host-%d.example.net'", next())) }, 1},
-		{"filter by switch", func() string { return "limit=10&" + filter(fmt.Sprintf("switch:'switch-%d'", next()/500)) }, 10},
+		{"filter by address", func() string { return apitest.Filter("address:'" + observedAddress(next()).String() + "'") }, 1},
+		{"filter by MAC address", func() string { return apitest.Filter("macAddress:'02-00-" + hexPairs(next()) + "'") }, 1},
+		{"filter by host name", func() string { return apitest.Filter(fmt.Sprintf("hostName:'host-%d.example.net'", next())) }, 1},
+		{"filter by switch", func() string { return "limit=10&" + apitest.Filter(fmt.Sprintf("switch:'switch-%d'", next()/500)) }, 10},
 		{"filter by last observation", func() string {
-			return "limit=10&" + filter("lastSeenDateTime:lt('"+observedAt(next()+1000).Format(time.RFC3339)+"')")
+			return "limit=10&" + apitest.Filter("lastSeenDateTime:lt('"+observedAt(next()+1000).Format(time.RFC3339)+"')")
 		}, 10},
 	} {
 		report(one.what, 20, func() {
@@ -80,7 +81,7 @@ func observedAddress(i int) netip.Addr {
 func observedAt(i int) time.Time { return time.Date(2026, 1, 1, 0, 0, i/10, 0, time.UTC) }
 
 // fillObservations writes observations of addresses from 11.0.0.0 on, which are in no network.
-func fillObservations(t *testing.T, m *manager, configuration, policy int64, count int) {
+func fillObservations(t *testing.T, m *apitest.API, configuration, policy int64, count int) {
 	t.Helper()
 	const atOnce = 20_000
 	for from := range slices.Chunk(slices.Collect(func(yield func(int) bool) {

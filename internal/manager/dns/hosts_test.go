@@ -1,4 +1,4 @@
-package server
+package dns_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"portolan/internal/base/ping"
 	"portolan/internal/engine/resource"
@@ -15,7 +16,7 @@ import (
 
 // TestHostPolicies checks that networks state which hosts they accept, and the default zone of hosts without a zone.
 func TestHostPolicies(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	other := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"external"}`)
 	twin := m.ID("/api/v2/views/"+other+"/zones", `{"type":"Zone","absoluteName":"example.com"}`)
@@ -74,7 +75,7 @@ func TestHostPolicies(t *testing.T) {
 
 // TestAutoCreateNetwork checks that a host creates its network if the settings permit it.
 func TestAutoCreateNetwork(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, _ := m.Basics()
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/26"}`)
@@ -111,7 +112,7 @@ func TestAutoCreateNetwork(t *testing.T) {
 // TestPingBeforeAssign checks that an address that answers a ping is not assigned if the request demands the check. No lock is held during
 // the ping.
 func TestPingBeforeAssign(t *testing.T) {
-	m := startOnce(t)
+	m := start(t)
 	_, _, zone, block, network := m.Basics()
 	var mu sync.Mutex
 	var asked []string
@@ -146,11 +147,11 @@ func TestPingBeforeAssign(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":false}`, apitest.MergePatch)
 	next("10.0.0.2")
 	// Loopback answers whoever asks.
-	if _, err := ping.Answers(t.Context(), netip.MustParseAddr("127.0.0.1"), probeTime); errors.Is(err, ping.ErrForbidden) {
+	if _, err := ping.Answers(t.Context(), netip.MustParseAddr("127.0.0.1"), time.Second); errors.Is(err, ping.ErrForbidden) {
 		t.Skip(err)
 	}
 	resource.Provide(m.Address.Provisions, ipam.Options{Probe: func(ctx context.Context, a netip.Addr) (bool, error) {
-		return ping.Answers(ctx, a, probeTime)
+		return ping.Answers(ctx, a, time.Second)
 	}})
 	local := m.ID(m.Want(200, "GET", "/api/v2/blocks/"+block, "").Text("_links.up.href")+"/blocks",
 		`{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
@@ -163,7 +164,7 @@ func TestPingBeforeAssign(t *testing.T) {
 
 // TestStates checks that addresses change their state by the rules. Addresses that a smaller DHCP range excludes get the requested state.
 func TestStates(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	m.Refused(400, "InvalidResourceFieldValue", "macAddress", "POST", addresses, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)

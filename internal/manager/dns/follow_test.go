@@ -1,4 +1,4 @@
-package server
+package dns_test
 
 import (
 	"fmt"
@@ -11,12 +11,13 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dns/transfer"
+	"portolan/internal/testkit/apitest"
 )
 
 // TestFollowing checks that the records of a following view become those of the server's zone after any change, with as many changes as
 // there are differences.
 func TestFollowing(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
 	server := m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs.example.net","profile":"OTHER_DNS_SERVER",`+
 		`"interfaces":[{"type":"NetworkInterface","managementAddress":"127.0.0.1"}]}`)
@@ -71,8 +72,8 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 	follow(nil, 100)
-	for _, path := range []string{"/api/v2/zones/" + zone + "/resourceRecords?" + filter("type:ne('x')"),
-		"/api/v2/addresses?" + filter("name:startsWith('h')")} {
+	for _, path := range []string{"/api/v2/zones/" + zone + "/resourceRecords?" + apitest.Filter("type:ne('x')"),
+		"/api/v2/addresses?" + apitest.Filter("name:startsWith('h')")} {
 		if r := m.Want(200, "GET", path, ""); r.Text("count") != "0" {
 			t.Errorf("when all is gone there is left: %s", r.Body)
 		}
