@@ -87,7 +87,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	if _, err := m.Fleet.Create(ctx, fleet.Wanted{Name: "quay", Endpoint: m.RegistrationEndpoint()}); err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "conform", Role: authz.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "conform", Role: authz.Administrator})
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func (a *Server) schema(t *schema.Type) doc {
 		}
 		properties[f.Name] = a.property(f)
 	}
+	if c := a.CollectionOf(t); c != nil && c.Unkept != nil { // what has no row has no id
+		properties["id"] = doc{"type": []string{"integer", "null"}, "format": "int64", "readOnly": true, "description": a.Descriptions["Head.id"]}
+	}
 	properties["type"] = doc{"type": "string", "const": t.Name, "description": a.Descriptions["Head.type"]}
 	return doc{"type": "object", "description": a.Descriptions[t.Name], "properties": properties}
 }
