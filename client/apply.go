@@ -104,14 +104,14 @@ func (o ChangeOptions) header() map[string]string {
 // "resources[3].name".
 func (c *Client) Apply(ctx context.Context, a Apply, o ChangeOptions) (done Applied, err error) {
 	if !o.DryRun {
-		err = c.send(ctx, http.MethodPost, "/api/v2/apply", o.header(), a, &done)
+		err = c.send(ctx, http.MethodPost, AddressPath+"apply", o.header(), a, &done)
 		return done, err
 	}
 	var tried struct {
 		Tried
 		Resource *Applied `json:"resource"`
 	}
-	if err = c.send(ctx, http.MethodPost, "/api/v2/apply", o.header(), a, &tried); err != nil {
+	if err = c.send(ctx, http.MethodPost, AddressPath+"apply", o.header(), a, &tried); err != nil {
 		return done, err
 	}
 	if tried.Resource != nil {
@@ -142,12 +142,12 @@ type Tried struct {
 // Try performs a dry run of a change of the address API, at a path such as "networks/100007".
 func (c *Client) Try(ctx context.Context, method, path string, body any, o ChangeOptions) (t Tried, err error) {
 	o.DryRun = true
-	err = c.send(ctx, method, "/api/v2/"+path, o.header(), body, &t)
+	err = c.send(ctx, method, AddressPath+path, o.header(), body, &t)
 	return t, err
 }
 
 // Make performs a change of the address API at a path and returns the body of the response.
 func (c *Client) Make(ctx context.Context, method, path string, body any, o ChangeOptions) (answer json.RawMessage, err error) {
-	err = c.send(ctx, method, "/api/v2/"+path, o.header(), body, &answer)
+	err = c.send(ctx, method, AddressPath+path, o.header(), body, &answer)
 	return answer, err
 }

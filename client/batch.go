@@ -72,7 +72,7 @@ func (c *Client) BatchJSON(ctx context.Context, changes json.RawMessage, o Batch
 	}
 	body := map[string]json.RawMessage{"changes": changes}
 	if !o.DryRun {
-		err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &answer)
+		err = c.send(ctx, http.MethodPost, AddressPath+"batch", header, body, &answer)
 		return answer, err
 	}
 	header["x-portolan-dry-run"] = "true"
@@ -81,7 +81,7 @@ func (c *Client) BatchJSON(ctx context.Context, changes json.RawMessage, o Batch
 		Created, Changed, Deleted int
 		AtLeast                   bool
 	}
-	err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &tried)
+	err = c.send(ctx, http.MethodPost, AddressPath+"batch", header, body, &tried)
 	answer = tried.Resource
 	answer.DryRun, answer.Created, answer.Changed, answer.Deleted = true, tried.Created, tried.Changed, tried.Deleted
 	answer.AtLeast = tried.AtLeast

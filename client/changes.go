@@ -110,7 +110,7 @@ func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransa
 	defer end()
 	watchdog := time.AfterFunc(maxSilence, end)
 	defer watchdog.Stop()
-	body, err := c.open(ctx, "/api/v2/changes?"+values.Encode(), "text/event-stream")
+	body, err := c.open(ctx, AddressPath+"changes?"+values.Encode(), "text/event-stream")
 	if err != nil {
 		return false, err
 	}

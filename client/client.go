@@ -14,6 +14,9 @@ import (
 	"strings"
 )
 
+// AddressPath is the path of the address API, below which the paths of resources are.
+const AddressPath = "/api/v2/"
+
 // Client sends requests to one manager, or to one service point for its diagnostics.
 type Client struct {
 	// Base is the manager's URL, such as http://127.0.0.1:8080.
@@ -175,7 +178,7 @@ func (q Query) encode() string {
 
 // List reads a page of a collection, such as "networks" or "networks/100007/addresses".
 func (c *Client) List(ctx context.Context, collection string, q Query) (p Page, err error) {
-	err = c.Do(ctx, http.MethodGet, "/api/v2/"+collection+q.encode(), nil, &p)
+	err = c.Do(ctx, http.MethodGet, AddressPath+collection+q.encode(), nil, &p)
 	return p, err
 }
 
@@ -194,7 +197,7 @@ func (c *Client) IDs(ctx context.Context, collection, filter string, limit int) 
 
 // All calls fn for every resource of a collection. It reads page after page.
 func (c *Client) All(ctx context.Context, collection string, q Query, fn func(json.RawMessage) error) error {
-	path := "/api/v2/" + collection + q.encode()
+	path := AddressPath + collection + q.encode()
 	for path != "" {
 		var p Page
 		if err := c.Do(ctx, http.MethodGet, path, nil, &p); err != nil {
@@ -212,20 +215,20 @@ func (c *Client) All(ctx context.Context, collection string, q Query, fn func(js
 
 // Get reads one resource of the address API, such as "networks/100007".
 func (c *Client) Get(ctx context.Context, resource string, answer any) error {
-	return c.Do(ctx, http.MethodGet, "/api/v2/"+resource, nil, answer)
+	return c.Do(ctx, http.MethodGet, AddressPath+resource, nil, answer)
 }
 
 // Create creates a resource in a collection of the address API.
 func (c *Client) Create(ctx context.Context, collection string, body, answer any) error {
-	return c.Do(ctx, http.MethodPost, "/api/v2/"+collection, body, answer)
+	return c.Do(ctx, http.MethodPost, AddressPath+collection, body, answer)
 }
 
 // Change changes fields of a resource of the address API.
 func (c *Client) Change(ctx context.Context, resource string, body, answer any) error {
-	return c.Do(ctx, http.MethodPatch, "/api/v2/"+resource, body, answer)
+	return c.Do(ctx, http.MethodPatch, AddressPath+resource, body, answer)
 }
 
 // Delete deletes a resource of the address API.
 func (c *Client) Delete(ctx context.Context, resource string) error {
-	return c.Do(ctx, http.MethodDelete, "/api/v2/"+resource, nil, nil)
+	return c.Do(ctx, http.MethodDelete, AddressPath+resource, nil, nil)
 }

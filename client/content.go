@@ -13,7 +13,7 @@ import (
 // Content opens the content of a resource of the address API: a file, a backup or a log. resource is its path below /api/v2/, such as
 // files/100200. The caller closes the reader.
 func (c *Client) Content(ctx context.Context, resource string) (io.ReadCloser, error) {
-	return c.open(ctx, "/api/v2/"+resource, "application/octet-stream")
+	return c.open(ctx, AddressPath+resource, "application/octet-stream")
 }
 
 // MaxContent is the maximum size of an uploaded file, in bytes.
@@ -52,5 +52,5 @@ func (c *Client) CreateWithContent(ctx context.Context, collection, name string,
 	}
 	header := o.header()
 	header["Content-Type"] = w.FormDataContentType()
-	return c.send(ctx, http.MethodPost, "/api/v2/"+collection, header, &body, answer)
+	return c.send(ctx, http.MethodPost, AddressPath+collection, header, &body, answer)
 }

@@ -43,7 +43,7 @@ func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOpt
 			Done bool `json:"done"`
 			Tally
 		}
-		err := c.send(ctx, http.MethodDelete, "/api/v2/"+resource, header, nil, &step)
+		err := c.send(ctx, http.MethodDelete, AddressPath+resource, header, nil, &step)
 		var refused *Error
 		if steps > 0 && errors.As(err, &refused) && refused.Status == http.StatusNotFound { // another client deleted it
 			return deleted, nil
@@ -63,5 +63,5 @@ func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOpt
 
 // TryDelete returns the counts of a deletion without deleting anything.
 func (c *Client) TryDelete(ctx context.Context, resource string) (t Tally, err error) {
-	return t, c.send(ctx, http.MethodDelete, "/api/v2/"+resource, map[string]string{"x-portolan-dry-run": "true"}, nil, &t)
+	return t, c.send(ctx, http.MethodDelete, AddressPath+resource, map[string]string{"x-portolan-dry-run": "true"}, nil, &t)
 }

@@ -70,7 +70,7 @@ func (c *Client) StartImport(ctx context.Context, name string, file io.Reader, o
 // Import returns the status of an import.
 func (c *Client) Import(ctx context.Context, id int64) (*Import, error) {
 	one := &Import{}
-	return one, c.Do(ctx, http.MethodGet, fmt.Sprintf("/api/v2/imports/%d", id), nil, one)
+	return one, c.Do(ctx, http.MethodGet, fmt.Sprintf(AddressPath+"imports/%d", id), nil, one)
 }
 
 // ImportLog returns the log of an import, one line per entry.
@@ -80,7 +80,7 @@ func (c *Client) ImportLog(ctx context.Context, id int64) (string, error) {
 			Contents string `json:"contents"`
 		} `json:"data"`
 	}
-	if err := c.Do(ctx, http.MethodGet, fmt.Sprintf("/api/v2/imports/%d/logs", id), nil, &list); err != nil || len(list.Data) == 0 {
+	if err := c.Do(ctx, http.MethodGet, fmt.Sprintf(AddressPath+"imports/%d/logs", id), nil, &list); err != nil || len(list.Data) == 0 {
 		return "", err
 	}
 	return list.Data[0].Contents, nil

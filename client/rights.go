@@ -34,7 +34,7 @@ type Effective struct {
 // EffectiveRights returns the rights of the caller on a resource, such as networks/100717. If user is not 0, it returns the rights of that
 // user.
 func (c *Client) EffectiveRights(ctx context.Context, resource string, user int64) (e Effective, err error) {
-	path := "/api/v2/" + resource + "/effectiveRights"
+	path := AddressPath + resource + "/effectiveRights"
 	if user != 0 {
 		path += "?user=" + strconv.FormatInt(user, 10)
 	}
@@ -79,6 +79,6 @@ type Access struct {
 
 // UserAccess returns what a user sees and may do.
 func (c *Client) UserAccess(ctx context.Context, user int64) (a Access, err error) {
-	err = c.Do(ctx, http.MethodGet, "/api/v2/users/"+strconv.FormatInt(user, 10)+"/access", nil, &a)
+	err = c.Do(ctx, http.MethodGet, AddressPath+"users/"+strconv.FormatInt(user, 10)+"/access", nil, &a)
 	return a, err
 }

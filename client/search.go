@@ -57,6 +57,6 @@ func (c *Client) Search(ctx context.Context, text string, limit int) (found Foun
 	if limit > 0 {
 		query += "&limit=" + strconv.Itoa(limit)
 	}
-	err = c.Do(ctx, http.MethodGet, "/api/v2/search"+query, nil, &found)
+	err = c.Do(ctx, http.MethodGet, AddressPath+"search"+query, nil, &found)
 	return found, err
 }

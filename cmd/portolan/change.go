@@ -33,7 +33,7 @@ func (c changeOutput) print(s *session, a client.Applied) error {
 		return cli.NewOutput(s.stdout, c.Output, "", nil).WriteOne(raw)
 	case cli.Name:
 		for _, one := range a.Resources {
-			if _, err := fmt.Fprintln(s.stdout, strings.TrimPrefix(one.Path, "/api/v2/")); err != nil {
+			if _, err := fmt.Fprintln(s.stdout, strings.TrimPrefix(one.Path, client.AddressPath)); err != nil {
 				return err
 			}
 		}

@@ -195,7 +195,7 @@ func (s *story) requests(ctx context.Context, api, user *client.Client) error {
 		{"POST", fmt.Sprintf("zones/%d/resourceRecords", zone), map[string]any{"type": "GenericRecord", "name": "tide", "recordType": "TXT",
 			"rdata": "high water 06:12 and 18:34"}},
 	} {
-		if err := user.Do(ctx, ask.method, "/api/v2/"+ask.path, ask.body, nil); err != nil {
+		if err := user.Do(ctx, ask.method, client.AddressPath+ask.path, ask.body, nil); err != nil {
 			return err
 		}
 	}

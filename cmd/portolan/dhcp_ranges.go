@@ -105,7 +105,7 @@ func (c *dhcpRefusedCommand) Run(s *session) error {
 // they ask for.
 func (c *dhcpRefusedCommand) listUnserved(s *session, cl *client.Client, network int64) (page client.Page, err error) {
 	var at struct{ Range string }
-	if err := cl.Do(s.ctx, http.MethodGet, fmt.Sprintf("/api/v2/networks/%d", network), nil, &at); err != nil {
+	if err := cl.Do(s.ctx, http.MethodGet, fmt.Sprintf(client.AddressPath+"networks/%d", network), nil, &at); err != nil {
 		return page, err
 	}
 	within, err := netip.ParsePrefix(at.Range)

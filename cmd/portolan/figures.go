@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"portolan/client"
 	"portolan/internal/client/cli"
 	"portolan/internal/manager/server/addressapi"
 )
@@ -57,7 +58,7 @@ func (c *figuresCommand) Run(s *session) error {
 		return err
 	}
 	var raw json.RawMessage
-	if err := cl.Do(s.ctx, http.MethodGet, "/api/v2/figures?"+query.Encode(), nil, &raw); err != nil {
+	if err := cl.Do(s.ctx, http.MethodGet, client.AddressPath+"figures?"+query.Encode(), nil, &raw); err != nil {
 		return err
 	}
 	if c.JSON {

@@ -62,7 +62,7 @@ func (c *servingFlags) linkZones(s *session, f *sourceFlags) error {
 		if err != nil {
 			return err
 		}
-		err = m.Do(s.ctx, http.MethodPost, "/api/v2/"+group.String()+"/servers", map[string]any{"id": server.ID}, nil)
+		err = m.Do(s.ctx, http.MethodPost, client.AddressPath+group.String()+"/servers", map[string]any{"id": server.ID}, nil)
 		var refused *client.Error
 		if errors.As(err, &refused) && refused.Code == "ResourceAlreadyExists" { // an earlier import linked it
 			continue

@@ -213,7 +213,7 @@ func sharedNetworkGroup(ctx context.Context, m *cli.Manager, d *convert.Document
 		return "", err
 	}
 	var one struct{ SharedNetworkTagGroup struct{ Name string } }
-	err = m.Do(ctx, http.MethodGet, "/api/v2/"+at.String(), nil, &one)
+	err = m.Do(ctx, http.MethodGet, client.AddressPath+at.String(), nil, &one)
 	return one.SharedNetworkTagGroup.Name, err
 }
 

@@ -88,7 +88,7 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 func (j *importJob) runOnce(s *session, m *cli.Manager) (*client.Import, error) {
 	one, err := j.run(s, m)
 	if one != nil && one.Ended() {
-		if e := m.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/api/v2/imports/%d", one.ID), nil, nil); err == nil {
+		if e := m.Do(s.ctx, http.MethodDelete, fmt.Sprintf(client.AddressPath+"imports/%d", one.ID), nil, nil); err == nil {
 			err = e
 		}
 	}

@@ -85,7 +85,7 @@ func (c *loginCommand) Run(s *session) error {
 	}
 	if err != nil {
 		if one.TokenID != "" { // revokes a token that is not stored
-			err = errors.Join(err, cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil))
+			err = errors.Join(err, cl.Do(s.ctx, http.MethodDelete, client.AddressPath+"tokens/"+one.TokenID, nil, nil))
 		}
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id strin
 		host = "a machine"
 	}
 	var made struct{ Token, ID string }
-	err = cl.Do(s.ctx, http.MethodPost, "/api/v2/tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
+	err = cl.Do(s.ctx, http.MethodPost, client.AddressPath+"tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
 		"expires": time.Now().Add(c.Expires).UTC().Format(time.RFC3339)}, &made)
 	if err == nil && made.Token == "" {
 		err = errors.New("the manager returned no token")
@@ -154,7 +154,7 @@ func (c *logoutCommand) Run(s *session) error {
 		what = "its token was revoked"
 		cl, err := clientFor(one)
 		if err == nil {
-			err = cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil)
+			err = cl.Do(s.ctx, http.MethodDelete, client.AddressPath+"tokens/"+one.TokenID, nil, nil)
 		}
 		if err != nil {
 			what = fmt.Sprintf("its token %s could not be revoked and stays valid until it expires: %v", one.TokenID, err)

@@ -65,7 +65,7 @@ func pathOfParent(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	if above == "" {
 		return "", fmt.Errorf("you do not have access to the parent of %s, which is required to split or merge it", at)
 	}
-	return strings.TrimPrefix(above, "/api/v2/"), nil
+	return strings.TrimPrefix(above, client.AddressPath), nil
 }
 
 // resourceAt returns the manager, and the resource at a path with its type.

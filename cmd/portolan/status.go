@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"portolan/client"
 	"portolan/internal/client/cli"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/fleet"
@@ -54,7 +55,7 @@ func (c *statusCommand) status(s *session) (raw json.RawMessage, now server.Stat
 	if err != nil {
 		return nil, now, err
 	}
-	if err := cl.Do(s.ctx, http.MethodGet, "/api/v2/status", nil, &raw); err != nil {
+	if err := cl.Do(s.ctx, http.MethodGet, client.AddressPath+"status", nil, &raw); err != nil {
 		return nil, now, err
 	}
 	return raw, now, json.Unmarshal(raw, &now)

@@ -54,7 +54,7 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 		mark := marks[one.Did]
 		line := fmt.Sprintf("%s %s %s", mark[0], one.Type, one.Key)
 		if a.Transaction != nil && one.Did != "DELETED" {
-			line += "  (" + strings.TrimPrefix(one.Path, "/api/v2/") + ")"
+			line += "  (" + strings.TrimPrefix(one.Path, client.AddressPath) + ")"
 		}
 		if _, err := fmt.Fprintln(w, p.paint(mark[1], line)); err != nil {
 			return err

@@ -372,7 +372,7 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 		if err := json.Unmarshal(members["_links"], &links); err != nil {
 			return "", err
 		}
-		_, at, ok := strings.Cut(links["up"].Href, "/api/v2/")
+		_, at, ok := strings.Cut(links["up"].Href, client.AddressPath)
 		if !ok {
 			return "", nil
 		}

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
-
+	"portolan/client"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The output formats.
@@ -126,7 +127,7 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 		if err := json.Unmarshal(raw, &one); err != nil {
 			return err
 		}
-		if _, at, ok := strings.Cut(one.Links["self"].Href, "/api/v2/"); ok {
+		if _, at, ok := strings.Cut(one.Links["self"].Href, client.AddressPath); ok {
 			_, err := fmt.Fprintln(o.w, at)
 			return err
 		}

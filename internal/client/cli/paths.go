@@ -253,7 +253,7 @@ func (m *Manager) filterByView(ctx context.Context, c *resource.Collection, ids 
 			return nil, err
 		}
 		var zone struct{ View struct{ Name string } }
-		if err := m.Get(ctx, strings.TrimPrefix(record.Links["up"].Href, "/api/v2/")+"?fields=id,view", &zone); err != nil {
+		if err := m.Get(ctx, strings.TrimPrefix(record.Links["up"].Href, client.AddressPath)+"?fields=id,view", &zone); err != nil {
 			return nil, err
 		}
 		if zone.View.Name == m.View {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/base/problem"
+	"portolan/internal/engine/published"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/secrets"
@@ -85,7 +86,7 @@ func cookieNameOf(r *http.Request) string {
 var errCookie = unauthorized("InvalidAuthorizationToken", "the browser session has ended: sign in again")
 
 // currentSessionPath is the path at which a page asks for its session when it is loaded.
-const currentSessionPath = "/api/v2/sessions/current"
+const currentSessionPath = published.Base + "/sessions/current"
 
 // ForgetCookie deletes the session cookie if err is errCookie and the request asks for the current session. The response to any other
 // request can arrive after a new sign-in of the same page, and would delete the new cookie.
