@@ -43,7 +43,7 @@ test-long: ## tests that need size or time: large imports and deletes, long rand
 	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad'
 	PORTOLAN_TEST_LONG=yes go test -v -timeout 40m ./internal/servicepoint/application/dhcp -run 'KeaRatio' # prints figures
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/wire/dhcppair
-	PORTOLAN_TEST_LONG=yes go test -v -timeout 20m ./internal/manager/dhcp ./internal/manager/dhcppublish -run 'TestLong' # prints figures
+	PORTOLAN_TEST_LONG=yes go test -v -timeout 20m ./internal/manager/dhcp ./internal/manager/dhcppublish ./internal/manager/discovery -run 'TestLong|TestOnPostgreSQL' # prints figures
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/server -run 'ZoneFile'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesMatchBIND'
 

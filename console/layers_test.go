@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// imported matches the module of an import or of a re-export of another module.
-var imported = regexp.MustCompile(`(?m)^(?:import|export)\b[^"\n]*(?:\n[^"\n]*)*?from "(\.[^"]+)"`)
+// imported matches the module of an import, also one that is loaded later, or of a re-export of another module.
+var imported = regexp.MustCompile(`(?m)^(?:import|export)\b[^"\n]*(?:\n[^"\n]*)*?from "(\.[^"]+)"|\bimport\("(\.[^"]+)"\)`)
 
 // TestModulesImportWithoutCircles checks that no module of the console imports itself through others, types included.
 func TestModulesImportWithoutCircles(t *testing.T) {
@@ -28,7 +28,7 @@ func TestModulesImportWithoutCircles(t *testing.T) {
 			name := strings.TrimSuffix(strings.TrimSuffix(file, ".tsx"), ".ts")
 			imports[name] = []string{}
 			for _, m := range imported.FindAllStringSubmatch(string(text), -1) {
-				imports[name] = append(imports[name], filepath.Join(filepath.Dir(file), m[1]))
+				imports[name] = append(imports[name], filepath.Join(filepath.Dir(file), m[1]+m[2]))
 			}
 		}
 	}

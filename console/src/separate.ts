@@ -4,7 +4,7 @@ import { problemOf } from "./data"
 import { changedHere } from "./live"
 import { counted } from "./words"
 import { toast } from "./notice"
-import { Wanted } from "./staged"
+import { type Wanted } from "./staged"
 
 /** A change of a batch. */
 export type Part = Omit<Wanted, "says" | "together">

@@ -120,7 +120,7 @@ export async function enter(credentials: { username: string; password: string } 
 /** The id of a user who must set a new password first. */
 export const mustReset = signal<number | null>(null)
 
-/** What ends with the session: functions that parts have registered. */
+/** Functions to call when the session ends. */
 const endings: (() => void)[] = []
 
 /** Calls a function at the end of each session. */
@@ -131,8 +131,8 @@ function end() {
   session.value = null
   calls.value = []
   toasts.value = []
-  for (const run of endings) run()
   stopLive()
+  for (const run of endings) run()
 }
 
 /** Sets a required new password, then signs in with it. */

@@ -1,5 +1,6 @@
 // The latest changes of a resource, as a short list.
 import { signal } from "@preact/signals"
+import type { ComponentType } from "preact"
 import { useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
@@ -9,8 +10,15 @@ import { Loading, When } from "./basics"
 /** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
 export const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
-/** The dialog that undoes a change. It is loaded with the other screens when it is first used. */
-const undo = signal<typeof import("../screens/more").Undo | undefined>(undefined)
+/** A dialog that undoes a change. */
+type UndoDialog = ComponentType<{ t: Resource; close: () => void; done: () => void }>
+
+/** The dialog that undoes a change, after its first use, and the function that loads it. */
+const undo = signal<UndoDialog | undefined>(undefined)
+let loadUndo: () => Promise<UndoDialog> = () => Promise.reject(new Error("no dialog is registered"))
+
+/** Registers the function that loads the dialog that undoes a change: it is part of a screen, which parts do not import. */
+export const onUndo = (load: () => Promise<UndoDialog>) => void (loadUndo = load)
 
 /** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
 export function undoable(t: Resource): boolean {
@@ -49,7 +57,7 @@ export function LastChanges({ path }: { path: string }) {
                 aria-label={"Undo: " + t.description}
                 onClick={() => {
                   setUndoing(t)
-                  void import("../screens/more").then(m => (undo.value = m.Undo))
+                  void loadUndo().then(dialog => (undo.value = dialog))
                 }}
               >
                 Undo

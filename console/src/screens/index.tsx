@@ -1,7 +1,10 @@
 // The screens. The overview is in the initial bundle; all others load when the first of them is shown.
 import { signal } from "@preact/signals"
 import { place } from "../router"
+import { onUndo } from "../parts/latest"
 import { Overview } from "./overview"
+
+onUndo(() => import("./more").then(m => m.Undo))
 
 const more = signal<typeof import("./more") | undefined>(undefined)
 

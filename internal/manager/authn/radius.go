@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"time"
 
@@ -73,7 +74,7 @@ func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage
 	defer func() { _ = conn.Close() }() // nothing is buffered
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
 	buffer := make([]byte, maxRADIUS)
-	for ctx.Err() == nil {
+	for try := 0; try <= r.Retries; try++ {
 		if _, err := conn.Write(request.encode()); err != nil {
 			return nil, unavailable("send: %w", err)
 		}
@@ -82,8 +83,11 @@ func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage
 		}
 		for ctx.Err() == nil {
 			n, err := conn.Read(buffer)
-			if err != nil { // of the time, or the port is not open; the request is sent again
+			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
+			}
+			if err != nil { // such as a closed port
+				return nil, unavailable("receive: %w", err)
 			}
 			answer, err := parseRADIUS(buffer[:n])
 			if err != nil || !answer.isAnswerTo(request, r.Secret) {

@@ -131,8 +131,11 @@ func (m *radiusMessage) sign(secret string) {
 // checkSignature reports whether an answer has a Message-Authenticator, and whether it is correct for the request.
 func (m *radiusMessage) checkSignature(request *radiusMessage, secret string) (has, right bool) {
 	for i := range m.attributes {
-		if a := &m.attributes[i]; a.kind == radiusMessageAuthenticator && len(a.value) == md5.Size {
+		if a := &m.attributes[i]; a.kind == radiusMessageAuthenticator {
 			given := a.value
+			if len(given) != md5.Size {
+				return true, false
+			}
 			a.value = make([]byte, md5.Size)
 			right = hmac.Equal(m.signature(request.authenticator, secret), given)
 			a.value = given

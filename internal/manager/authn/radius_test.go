@@ -196,3 +196,13 @@ func TestRADIUSPassword(t *testing.T) {
 		t.Errorf("the password is %s", got)
 	}
 }
+
+// TestRADIUSPortClosed checks that a closed port ends a sign-in without sending the request over and over.
+func TestRADIUSPortClosed(t *testing.T) {
+	r := RADIUS{Host: "127.0.0.1", Port: int64(freeport.Reserve(t).Port()), Secret: "shared here", Timeout: 20 * time.Second, Retries: 2}
+	ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	if _, err := r.Check(ctx, "carol", "x"); !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
+	}
+}

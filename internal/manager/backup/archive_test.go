@@ -24,6 +24,7 @@ import (
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
 	"portolan/internal/servicepoint/application/all"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/pgtest"
 	"portolan/internal/wire/dhcpdata"
 
@@ -238,6 +239,7 @@ func open(t *testing.T, o store.Options) *store.Store {
 	return s
 }
 
+// saved writes an archive of a database.
 func saved(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
 	t.Helper()
 	var b bytes.Buffer
@@ -268,6 +270,7 @@ func content(t *testing.T, file []byte) string {
 // TestCopyToPostgreSQLAndBack checks that data copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and
 // can be changed.
 func TestCopyToPostgreSQLAndBack(t *testing.T) {
+	apitest.OnSQLite(t)
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
 	first, sum := saved(t, open(t, store.Options{Layout: model.Layout(), Dir: from}))
@@ -331,6 +334,7 @@ func verify(t *testing.T, s *store.Store) {
 // TestDamagedFiles checks that a file with a wrong bit, a truncated file and a file of a newer version are rejected and leave nothing
 // behind.
 func TestDamagedFiles(t *testing.T) {
+	apitest.OnSQLite(t)
 	dir := t.TempDir()
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
 		t.Fatal(err)
@@ -393,6 +397,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // TestVerify checks that untrusted files are read with limited memory and until the context ends. A valid file is read to its end.
 func TestVerify(t *testing.T) {
+	apitest.OnSQLite(t)
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
 	s := open(t, store.Options{Layout: model.Layout(), Dir: dir})

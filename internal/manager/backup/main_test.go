@@ -3,7 +3,6 @@ package backup_test
 import (
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"testing"
 
@@ -37,7 +36,7 @@ func start(t *testing.T, dir string) *manager {
 	a.Work(backup.NewRunner(a.Address, func(ctx context.Context, w io.Writer) error {
 		_, err := archive.Write(ctx, a.Store, w, "test", func(int64) {})
 		return err
-	}, slog.New(slog.DiscardHandler)).Run)
+	}, apitest.Log()).Run)
 	return &manager{a, dir}
 }
 

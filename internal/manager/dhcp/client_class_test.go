@@ -74,7 +74,7 @@ func TestMACPools(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac, ""); r.Text("macPool.id") != deny {
 		t.Errorf("the address is %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/macAddresses?"+filter("macPool.name:'DENY'"), ""); r.Text("count") != "1" {
+	if r := m.Want(200, "GET", "/api/v2/macAddresses?"+apitest.Filter("macPool.name:'DENY'"), ""); r.Text("count") != "1" {
 		t.Errorf("found by its pool: %s", r.Body)
 	}
 	m.Refused(409, "ResourceAlreadyExists", mac, "POST", "/api/v2/macPools/"+deny+"/macAddresses", `{"id":`+mac+`}`)
@@ -143,7 +143,7 @@ func TestLeases(t *testing.T) {
 	m := startAlone(t)
 	_, _, _, block, network := m.Basics()
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases"} {
-		if r := m.Want(200, "GET", "/api/v2/"+path+"?"+filter("type:'DHCPv4Lease'"), ""); r.Text("count") != "0" {
+		if r := m.Want(200, "GET", "/api/v2/"+path+"?"+apitest.Filter("type:'DHCPv4Lease'"), ""); r.Text("count") != "0" {
 			t.Errorf("%s: %s", path, r.Body)
 		}
 		m.Want(405, "POST", "/api/v2/"+path, "{}")

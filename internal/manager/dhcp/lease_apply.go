@@ -14,7 +14,6 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/telemetry"
-	"portolan/internal/wire/dhcplease"
 )
 
 // leaseChange is a reported change of a lease.
@@ -28,8 +27,9 @@ type leaseChange struct {
 	network int64
 	address netip.Addr
 	prefix  int
-	// listed says that the change comes from a list of all leases of a server.
-	listed bool
+	// listed says that the change comes from a list of all leases of a server. stranger says that the hardware address is that of a machine
+	// that uses the abandoned address without a lease.
+	listed, stranger bool
 	// reason is the reason of an end (LeaseSpan.EndReason).
 	reason   string
 	mac      string
@@ -248,11 +248,6 @@ func (w *leaseWriter) count(l storedLease, c leaseChange) error {
 	return w.counts.add(w.server, c.network, key, c.state, 1)
 }
 
-// isOfStranger reports whether a change abandons an address that a machine with a known hardware address uses without a lease.
-func (c *leaseChange) isOfStranger() bool {
-	return c.state == stateAbandoned && c.reason == reasons[dhcplease.Abandon] && c.mac != ""
-}
-
 // finish applies the end of a lease, or the abandonment of an address.
 func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 	if l.span != 0 {
@@ -277,7 +272,10 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 		return err
 	}
 	l.span = 0
-	if !l.there || c.isOfStranger() {
+	if c.stranger && c.state == stateFree {
+		c.mac = "" // the machine never had a lease
+	}
+	if !l.there || c.stranger {
 		return w.writeLease(l, c)
 	}
 	var body store.Object // the client stays, so that the lease shows the last one

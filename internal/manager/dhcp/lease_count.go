@@ -92,11 +92,11 @@ func (*Leases) CountRanges(tx *store.Tx, ids []int64) (map[int64]map[string]int6
 	return all, nil
 }
 
-// CountUsed returns the number of addresses of a DHCP range that are leased or abandoned, without those of reservations.
+// CountUsed returns the number of leased addresses of a DHCP range, without those of reservations.
 func CountUsed(tx *store.Tx, id int64) (used uint64, err error) {
 	all := map[int64]map[string]int64{}
 	err = readCounts(tx, all, "SELECT container, state, n FROM dhcp_lease_count WHERE container = ?", id)
-	return uint64(max(0, all[id][stateAllocated]+all[id][stateAbandoned])), err //nolint:gosec // not negative
+	return uint64(max(0, all[id][stateAllocated])), err //nolint:gosec // not negative
 }
 
 // CountNetworks returns the numbers of leases by state of all networks, by id. It counts rows.

@@ -47,7 +47,7 @@ func TestUsageCountsLeases(t *testing.T) {
 	if n := m.Want(200, "GET", at+"/addresses", "").Count(); n != 2 {
 		t.Errorf("%d addresses are stored", n)
 	}
-	states := at + "/addresses?" + filter("state:in('UNASSIGNED','GATEWAY','DHCP_RESERVED')") + "&limit=1&total=true"
+	states := at + "/addresses?" + apitest.Filter("state:in('UNASSIGNED','GATEWAY','DHCP_RESERVED')") + "&limit=1&total=true"
 	if n := m.Want(200, "GET", states, "").Text("totalCount"); n != "254" {
 		t.Errorf("%s addresses, with those that are free", n)
 	}
@@ -59,7 +59,7 @@ func TestUsageCountsLeases(t *testing.T) {
 	m.Verify()
 	used("2", "/api/v2/ranges/"+pool, "utilization.leased")
 	used("2", "/api/v2/ranges/"+upper, "utilization.leased")
-	high := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.0.0.128/25'"), "").Text("data.0.id")
+	high := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'10.0.0.128/25'"), "").Text("data.0.id")
 	used("2", "/api/v2/networks/"+high, "usage.DHCP_ALLOCATED")
 	m.Want(204, "DELETE", "/api/v2/networks/"+high, "")
 	used("5", "/api/v2/blocks/"+block, "usagePercentage.addressAllocation.addresses")

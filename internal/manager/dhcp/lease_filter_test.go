@@ -139,7 +139,7 @@ func TestFiltersOfLeasesHaveIndexes(t *testing.T) {
 				}
 				condition := c.Conditions[f.Name] != nil
 				if text := leaseFilter(f, condition); text != "" && (f.Filterable() || condition) {
-					if query, plan, ok := asked(collection, filter(text), isSelected); !ok {
+					if query, plan, ok := asked(collection, apitest.Filter(text), isSelected); !ok {
 						fail(collection+" "+f.Name+"=", query, plan)
 					}
 				}
@@ -217,16 +217,16 @@ func TestLeasesByTheirEnd(t *testing.T) {
 		"'" + at(7) + "'":      1, "in('" + at(7) + "','" + at(9) + "')": 2, "ne('" + at(7) + "')": 39, "null": 2, "ne(null)": 38,
 		"gt('2200-01-01T00:00:00Z')": 0, "lt('1960-01-01T00:00:00Z')": 0, "ge('1960-01-01T00:00:00Z')": 38, "'1960-01-01T00:00:00Z'": 0} {
 		for _, path := range []string{"leases", "networks/" + network + "/leases"} {
-			if r := m.Want(200, "GET", "/api/v2/"+path+"?limit=100&"+filter("leaseExpirationDateTime:"+text), ""); r.Count() != want {
+			if r := m.Want(200, "GET", "/api/v2/"+path+"?limit=100&"+apitest.Filter("leaseExpirationDateTime:"+text), ""); r.Count() != want {
 				t.Errorf("%s: %d leases end %s, want %d", path, r.Count(), text, want)
 			}
 		}
 	}
-	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('noon')"), "")
+	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET", "/api/v2/leases?"+apitest.Filter("leaseExpirationDateTime:gt('noon')"), "")
 	m.Refused(400, "UnsupportedOrderByField", "leaseExpirationDateTime", "GET", "/api/v2/leases?orderBy=leaseExpirationDateTime", "")
 	source.Send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: apitest.Number(t, network),
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: netip.MustParseAddr("10.0.0.21"), Expires: now.Add(100 * time.Hour).Unix()}})}})
-	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("leaseExpirationDateTime:gt('"+at(99*60)+"')"), ""); r.Count() != 1 ||
+	if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("leaseExpirationDateTime:gt('"+at(99*60)+"')"), ""); r.Count() != 1 ||
 		r.Text("data.0.address") != "10.0.0.21" {
 		t.Errorf("after a renewal: %s", r.Body)
 	}

@@ -49,7 +49,7 @@ func TestLongLeaseReports(t *testing.T) {
 	began := time.Now()
 	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.9"),
 		Start: now.Unix(), Expires: now.Unix() + 86400, MAC: "020100000001"})
-	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.9'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.9'"), ""); r.Count() != 1 {
 		t.Errorf("the lease is not listed: %s", r.Body)
 	}
 	t.Logf("%d leases; from a report to the list of leases: %v", n, time.Since(began).Round(10*time.Microsecond))

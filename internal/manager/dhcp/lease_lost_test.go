@@ -37,8 +37,8 @@ func newLostPlan(t *testing.T) lostPlan {
 // is checks the state and the server of a lease, its connection, and the reason of the end of its span.
 func (p lostPlan) is(address, state, server, connection, reason string) {
 	p.T.Helper()
-	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'"+address+"'"), "")
-	spans := p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'"+address+"'"), "")
+	r := p.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'"+address+"'"), "")
+	spans := p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'"+address+"'"), "")
 	if r.Text("data.0.state") != state || r.Text("data.0.server.id") != server || r.Text("data.0.serverConnectionStatus") != connection ||
 		spans.Count() != 1 || spans.Text("data.0.endReason") != reason {
 		p.T.Errorf("want %s %s %q %q: %s %s", address, state, connection, reason, r.Body, spans.Body)

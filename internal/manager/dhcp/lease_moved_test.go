@@ -31,7 +31,7 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	next.Start, next.Expires, next.MAC = half.Unix(), hour(24).Unix(), "00005e005302"
 	is := func(what, state, mac, server, end string) {
 		t.Helper()
-		r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+		r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.20'"), "")
 		if r.Text("data.0.state") != state || r.Text("data.0.macAddress") != mac || r.Text("data.0.server.name") != server ||
 			r.Text("data.0.leaseExpirationDateTime") != end {
 			t.Errorf("after %s: %s", what, r.Body)
@@ -39,7 +39,7 @@ func TestLeasesOfMovedNetwork(t *testing.T) {
 	}
 	spans := func(what string, want ...string) {
 		t.Helper()
-		r := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
+		r := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+apitest.Filter("address:'10.0.0.20'"), "")
 		for i, reason := range want {
 			if got := r.Text("data." + string(rune('0'+i)) + ".endReason"); got != reason {
 				t.Errorf("after %s, the span %d ended by %q, want %q: %s", what, i, got, reason, r.Body)

@@ -50,15 +50,15 @@ func TestRenewalContinuesEndedLease(t *testing.T) {
 	renews(one, end.Add(time.Minute), l, later)
 	p.is("10.0.0.20", "DHCP_FREE", p.server, "CONNECTED", "EXPIRED")
 	renews(two, end.Add(time.Minute), l, later)
-	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	r := p.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2", "data.0.hostName": "host",
 		"data.0.leaseExpirationDateTime": later.UTC().Format(time.RFC3339)})
-	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and endDateTime:null"), "")
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20' and endDateTime:null"), "")
 	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "",
 		"data.0.startDateTime": time.Unix(l.Start, 0).UTC().Format(time.RFC3339)})
 	p.Verify()
 	two.Event(dhcplease.Release, later, l)
-	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "RELEASED"})
 	p.Verify()
 }
@@ -80,9 +80,9 @@ func TestReleasedLeaseStaysEnded(t *testing.T) {
 	again := l
 	again.Start, again.Expires = now.Unix(), now.Add(time.Hour).Unix()
 	two.Event(dhcplease.Begin, now, again)
-	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	r := p.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED", "data.0.server.name": "dhcp2"})
-	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"count": "2"})
 	p.Verify()
 }
@@ -97,12 +97,12 @@ func TestListContinuesEndedLease(t *testing.T) {
 	renewed.Expires = p.Store.Now().Add(time.Hour).Unix()
 	two.Send(dhcplease.Record{At: p.Store.Now().UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 7, Last: true,
 		Leases: []dhcplease.Lease{renewed}}})
-	r := p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	r := p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": ""})
 	two.Event(dhcplease.Expire, end, renewed)
 	early := end.Add(-time.Minute).UTC()
 	two.Event(dhcplease.Release, early, l)
-	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20'"), "")
+	r = p.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"count": "1", "data.0.endReason": "RELEASED", "data.0.endDateTime": early.Format(time.RFC3339)})
 	p.Verify()
 }
@@ -119,7 +119,7 @@ func TestReleasedLeaseWaitsForRenewals(t *testing.T) {
 	if n, err := dhcp.EndExpired(t.Context(), p.Address, p.Store.Update); err != nil || n != 0 || p.orders() != 1 {
 		t.Errorf("%d leases have ended, and %d orders are left: %v", n, p.orders(), err)
 	}
-	r := p.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	r := p.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.20'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_ALLOCATED",
 		"data.0.leaseExpirationDateTime": time.Unix(l.Expires, 0).Add(2 * time.Minute).UTC().Format(time.RFC3339)})
 	p.Verify()

@@ -239,6 +239,7 @@ func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
 	c = leaseChange{state: stateAllocated, start: began, began: began, end: endOf(l.Expires), network: l.Network, address: l.Address,
 		prefix: l.PrefixLength, mac: hardwareText(l.MAC), clientID: strings.ToUpper(cmp.Or(l.DUID, l.ClientID)), hostName: cleaned(l.HostName),
 		circuit: shownText(l.CircuitID), remote: shownText(l.RemoteID), link: shownText(l.InterfaceID), vendor: shownText(l.VendorClass)}
+	c.stranger = l.Stranger
 	for _, p := range l.Parameters {
 		c.params = append(c.params, int64(p))
 	}
@@ -315,7 +316,7 @@ func (w *leaseWriter) reportAbandoned() error {
 			groups = append(groups, group)
 		}
 		text := c.address.String()
-		if c.isOfStranger() {
+		if c.stranger && c.mac != "" {
 			text += " (" + c.mac + ")"
 		}
 		addresses[group] = append(addresses[group], text)

@@ -21,7 +21,7 @@ func TestLeasesAreReported(t *testing.T) {
 		Expires: start.Add(24 * time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31", RemoteID: "00ff",
 		VendorClass: "4d534654", Parameters: []int{1, 3, 6}}
 	source.Event(dhcplease.Begin, start, lease)
-	one := m.Want(200, "GET", "/api/v2/leases?"+filter("type:'DHCPv4Lease'"), "")
+	one := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("type:'DHCPv4Lease'"), "")
 	for field, want := range map[string]string{"address": "10.0.0.20", "state": "DHCP_ALLOCATED", "macAddress": "00-00-5E-00-53-01",
 		"hostName": "lamp", "circuitId": "eth0/1", "remoteId": "0x00FF", "vendorClassIdentifier": "MSFT", "server.id": server,
 		"network.id": network, "configuration.id": configuration, "leaseDateTime": start.UTC().Format(time.RFC3339),
@@ -35,20 +35,20 @@ func TestLeasesAreReported(t *testing.T) {
 		t.Errorf("the lease is %s", r.Body)
 	}
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases",
-		"leases?" + filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + filter("address:'10.0.0.20'"), "leases?" + filter("hostName:'lamp'"),
-		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("server.id:"+server), "leases?" + filter("server.name:'dhcp1'"),
-		"leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
-		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + filter("endDateTime:null")} {
+		"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + apitest.Filter("address:'10.0.0.20'"), "leases?" + apitest.Filter("hostName:'lamp'"),
+		"leases?" + apitest.Filter("circuitId:'eth0/1'"), "leases?" + apitest.Filter("server.id:"+server), "leases?" + apitest.Filter("server.name:'dhcp1'"),
+		"leases?" + apitest.Filter("state:'DHCP_ALLOCATED' and network.id:"+network),
+		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + apitest.Filter("endDateTime:null")} {
 		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
 			t.Errorf("%s: %s", path, r.Body)
 		}
 	}
-	for _, path := range []string{"leases?" + filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + filter("state:'DHCP_FREE'")} {
+	for _, path := range []string{"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + apitest.Filter("state:'DHCP_FREE'")} {
 		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
 	}
-	m.Want(200, "GET", "/api/v2/leases?"+filter("server.name:'dhcp2'"), "").None(t)
+	m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("server.name:'dhcp2'"), "").None(t)
 	for _, path := range []string{"server.id:" + server, "server.name:'dhcp1'"} {
-		if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+filter(path), ""); r.Count() != 1 {
+		if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter(path), ""); r.Count() != 1 {
 			t.Errorf("the spans with %s: %s", path, r.Body)
 		}
 	}
@@ -68,14 +68,14 @@ func TestLeasesAreReported(t *testing.T) {
 	next := lease
 	next.MAC, next.Start, next.HostName, next.CircuitID = "00005e005302", end.Add(time.Minute).Unix(), "radio", ""
 	source.Event(dhcplease.Begin, end.Add(time.Minute), next)
-	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
+	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+apitest.Filter("address:'10.0.0.20'"), "")
 	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" ||
 		spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
 		spans.Text("data.1.macAddress") != "00-00-5E-00-53-02" || spans.Text("data.1.endDateTime") != "" {
 		t.Errorf("the spans are %s", spans.Body)
 	}
 	at := start.Add(10 * time.Minute).UTC().Format(time.RFC3339)
-	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and startDateTime:le('"+at+"') and (endDateTime:gt('"+at+
+	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20' and startDateTime:le('"+at+"') and (endDateTime:gt('"+at+
 		"') or endDateTime:null)"), ""); r.Count() != 1 || r.Text("data.0.hostName") != "lamp" {
 		t.Errorf("who had it then: %s", r.Body)
 	}
@@ -84,23 +84,31 @@ func TestLeasesAreReported(t *testing.T) {
 		t.Errorf("the spans of the hardware address: %s", r.Body)
 	}
 	source.Event(dhcplease.Decline, end.Add(2*time.Minute), next)
-	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
 		t.Errorf("after the decline: %s", r.Body)
 	}
-	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), "")
+	r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'DHCP_ALERT'"), "")
 	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
 		t.Errorf("the events are %s", r.Body)
 	}
 	source.Event(dhcplease.Abandon, end.Add(3*time.Minute), dhcplease.Lease{Network: lease.Network,
 		Address: netip.MustParseAddr("10.0.0.77"), Start: end.Unix(), Expires: later.Unix()})
-	r = m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT' and message:contains('10.0.0.77')"), "")
+	r = m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'DHCP_ALERT' and message:contains('10.0.0.77')"), "")
 	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
 		t.Errorf("the events are %s", r.Body)
 	}
-	source.Event(dhcplease.Abandon, end.Add(4*time.Minute), dhcplease.Lease{Network: lease.Network, Address: lease.Address, Start: end.Unix(),
-		Expires: later.Unix(), MAC: "00005e0053aa", HardwareType: 1})
-	r = m.Want(200, "GET", "/api/v2/leases?"+filter("address:'10.0.0.20'"), "")
+	source.Event(dhcplease.Abandon, end.Add(4*time.Minute), dhcplease.Lease{Network: lease.Network, Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
+		Expires: later.Unix(), MAC: "00005e0053aa", HardwareType: 1, Stranger: true})
+	r = m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.78'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_ABANDONED", "data.0.macAddress": "00-00-5E-00-53-AA", "data.0.hostName": ""})
+	r = m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&"+apitest.Filter("category:'DHCP_ALERT'"), "")
+	if !strings.Contains(r.Text("data.0.message"), "10.0.0.78 (00-00-5E-00-53-AA)") {
+		t.Errorf("the last event is %s", r.Body)
+	}
+	source.Event(dhcplease.Clear, end.Add(5*time.Minute), dhcplease.Lease{Network: lease.Network, Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
+		MAC: "00005e0053aa", HardwareType: 1, Stranger: true})
+	r = m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.78'"), "")
+	r.Shows(t, map[string]string{"data.0.state": "DHCP_FREE", "data.0.macAddress": ""})
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	m.Want(200, "GET", "/api/v2/leases", "").None(t)
@@ -130,7 +138,7 @@ func TestLeasesOfAddresses(t *testing.T) {
 	}
 	source.Event(dhcplease.Decline, start, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.22"),
 		Expires: end.Unix()})
-	for _, path := range []string{"/api/v2/addresses/" + reserved, at + "/addresses?" + filter("address:'10.0.0.40'")} {
+	for _, path := range []string{"/api/v2/addresses/" + reserved, at + "/addresses?" + apitest.Filter("address:'10.0.0.40'")} {
 		got := m.Want(200, "GET", path, "")
 		prefix := ""
 		if strings.Contains(path, "filter") {
@@ -146,7 +154,7 @@ func TestLeasesOfAddresses(t *testing.T) {
 		got.Text("usage.UNASSIGNED") != "7" {
 		t.Errorf("the range is %s", got.Body)
 	}
-	if got := m.Want(200, "GET", "/api/v2/events?"+filter("message:contains('10.0.0.20')"), ""); got.Count() == 0 {
+	if got := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("message:contains('10.0.0.20')"), ""); got.Count() == 0 {
 		t.Errorf("the events are %s", m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=5", "").Body)
 	}
 	m.Verify()

@@ -24,6 +24,3 @@ func startAlone(t *testing.T) *leasetest.Manager {
 	t.Helper()
 	return leasetest.New(apitest.New(t, leasetest.Packages()...))
 }
-
-// filter is the query parameter of a filter.
-func filter(text string) string { return apitest.Filter(text) }

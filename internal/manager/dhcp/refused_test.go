@@ -49,7 +49,7 @@ func TestRefusedClients(t *testing.T) {
 		r.Text("data.0.network.id") != "" {
 		t.Errorf("at the server: %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/refusedClients?"+filter("macAddress:'00:00:5e:00:53:02'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/refusedClients?"+apitest.Filter("macAddress:'00:00:5e:00:53:02'"), ""); r.Count() != 1 {
 		t.Errorf("by hardware address: %s", r.Body)
 	}
 	var many []dhcplease.Refused
@@ -82,7 +82,7 @@ func TestNoticesAboutNamesAreEvents(t *testing.T) {
 		{Kind: dhcplease.ZoneResumed, Zone: "lab.example."},
 		{Kind: dhcplease.NameConflict, Zone: "lab.example.", Name: "desk.lab.example.", Address: a},
 		{Kind: dhcplease.NameRefused, Zone: "lab.example.", Name: "lamp.lab.example.", Address: a, Reason: "REFUSED"}}})
-	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DDNS_NOTIFICATION'"), "")
+	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+apitest.Filter("category:'DDNS_NOTIFICATION'"), "")
 	for i, want := range []string{"DHCP server dhcp1 cannot update names of clients in zone lab.example: i/o timeout.",
 		"updates names of clients in zone lab.example again", "10.0.0.20 did not get the name desk.lab.example: another client has it",
 		"refused to update the name lamp.lab.example of the address 10.0.0.20 in zone lab.example: REFUSED"} {
@@ -112,7 +112,7 @@ func TestUnknownServersRaiseEvents(t *testing.T) {
 	duid := dhcpdata.DUIDOf(apitest.Number(t, configuration), apitest.Number(t, server)).String()
 	send(dhcplease.Observation{Others: []dhcplease.OtherServer{own, named, {DUID: duid, Message: "REQUEST6"}, other,
 		{DUID: "00030001", Message: "REQUEST6"}}})
-	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+filter("category:'DHCP_ALERT'"), "")
+	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+apitest.Filter("category:'DHCP_ALERT'"), "")
 	if r.Count() != 2 || !strings.Contains(r.Text("data.0.message"), "10.0.0.66 (00-00-5E-00-53-66)") ||
 		!strings.Contains(r.Text("data.0.message"), "10.0.0.0/24") || !strings.Contains(r.Text("data.1.message"), "00030001") {
 		t.Errorf("the events are %s", r.Body)

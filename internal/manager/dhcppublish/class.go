@@ -39,6 +39,26 @@ func (c *compiler) compileMACPools(members map[int64][]macRow) error {
 	return nil
 }
 
+// compileDenyPool compiles the pool DENY without options: it is the only pool with an effect in DHCPv6.
+func (c *compiler) compileDenyPool(members map[int64][]macRow) error {
+	for _, id := range c.macPools {
+		row := c.rows[id]
+		if row.Type != "DenyMACPool" {
+			continue
+		}
+		unit := dhcpdata.MACPoolUnit(id)
+		c.add(unit, dhcpdata.MACPool{ID: id, Name: row.Name, Deny: true})
+		for _, m := range members[id] {
+			mac, err := macOctets(m.address)
+			if err != nil {
+				return err
+			}
+			c.add(unit, dhcpdata.MACAddress{ID: m.id, Name: m.name, MAC: mac})
+		}
+	}
+	return nil
+}
+
 // compileMACPool compiles a MAC pool.
 func (c *compiler) compileMACPool(row *store.Resource, members []macRow) error {
 	unit := dhcpdata.MACPoolUnit(row.ID)

@@ -270,7 +270,11 @@ func (c *compiler) compileAll() error {
 	if err := c.compileServer(); err != nil {
 		return err
 	}
-	if !c.v6 {
+	if c.v6 {
+		if err := c.compileDenyPool(byPool); err != nil {
+			return err
+		}
+	} else {
 		if err := c.compileMACPools(byPool); err != nil {
 			return err
 		}

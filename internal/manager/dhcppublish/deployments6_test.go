@@ -49,6 +49,16 @@ func TestDHCPv6Deployment(t *testing.T) {
 	id := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
 	deploytest.AwaitPoint(&p.Client, id)
 	p.fetch()
+	deny := m.Want(200, "GET", "/api/v2/configurations/"+p.configuration+"/macPools", "").Text("data.0.id")
+	m.ID("/api/v2/configurations/"+p.configuration+"/macAddresses", `{"address":"02:00:00:00:00:66","macPool":{"id":`+deny+`}}`)
+	apitest.Eventually(t, "the server of DHCPv6 knows the pool DENY", func() bool {
+		p.fetch()
+		return strings.Contains(strings.Join(p.items(dhcpdata.MACPoolUnit(apitest.Number(t, deny))), "\n"), "020000000066")
+	})
+	for _, planned := range []string{"", "&planned=true"} {
+		m.Want(200, "GET", "/api/v2/dhcpExplanation?network="+network+"&macAddress=02:00:00:00:00:66"+planned, "").Shows(t,
+			map[string]string{"reason": "denied-mac-pool"})
+	}
 	c, err := dhcpdata.Compile(p.units, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestKeaLeasesAreImported(t *testing.T) {
 	if again, _ := p.importLeases(file); again.Text("unchanged") != "5" || again.Text("created") != "0" {
 		t.Errorf("the second import creates %s and leaves %s", again.Text("created"), again.Text("unchanged"))
 	}
-	m.Want(200, "GET", at+"/leases?"+filter("state:'DHCP_LEASED'"), "").Shows(t, map[string]string{"data.0.address": "10.0.0.30"})
+	m.Want(200, "GET", at+"/leases?"+apitest.Filter("state:'DHCP_LEASED'"), "").Shows(t, map[string]string{"data.0.address": "10.0.0.30"})
 	p.deploys()
 	p.confirms(p.revision)
 	orders := p.restores(p.network)
@@ -88,8 +88,8 @@ func TestKeaLeasesAreImported(t *testing.T) {
 		source.Send(dhcplease.Record{At: now.UnixMilli(), Event: &e})
 	}
 	apitest.Eventually(t, "the orders are over", func() bool { return len(p.restores(p.network)) == 0 })
-	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.101'"), "").Shows(t, map[string]string{"data.0.server.id": p.server})
-	m.Want(200, "GET", at+"/leases?"+filter("address:'10.0.0.30'"), "").Shows(t, map[string]string{"data.0.state": "DHCP_FREE"})
+	m.Want(200, "GET", at+"/leases?"+apitest.Filter("address:'10.0.0.101'"), "").Shows(t, map[string]string{"data.0.server.id": p.server})
+	m.Want(200, "GET", at+"/leases?"+apitest.Filter("address:'10.0.0.30'"), "").Shows(t, map[string]string{"data.0.state": "DHCP_FREE"})
 	// The server has given another address since; the file has an older lease of it.
 	source.Event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("10.0.0.110"),
 		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: "00005e005377"})

@@ -61,7 +61,7 @@ func TestLeaseActionIsDeployedAlone(t *testing.T) {
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.16","action":"END_LEASE"}`)
 	p.follows(unit, `"address":"10.0.0.16","action":"endLease"`, true)
 	p.has(unit, "10.0.0.10", "10.0.0.15")
-	r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+	r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'NOT_DEPLOYED'"), "")
 	if !strings.Contains(r.Text("data.0.message"), "raw option odd") || r.Text("data.0.subcategory") != "DHCPv4" {
 		t.Errorf("the events are %s", r.Body)
 	}
@@ -80,7 +80,7 @@ func TestHardwareAddressMovesToDeny(t *testing.T) {
 	m.ID("/api/v2/macAddresses/"+mac+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"host-name","value":"lamp"}`)
 	alone := m.ID(below+"/macAddresses", `{"address":"00:00:5e:00:53:0a"}`)
 	m.ID("/api/v2/macAddresses/"+alone+"/deploymentOptions", `{"type":"DHCPv4ClientOption","name":"host-name","value":"radio"}`)
-	deny := m.Want(200, "GET", "/api/v2/macPools?"+filter("type:'DenyMACPool'"), "").Text("data.0.id")
+	deny := m.Want(200, "GET", "/api/v2/macPools?"+apitest.Filter("type:'DenyMACPool'"), "").Text("data.0.id")
 	p.deploys()
 	p.compiles()
 	units := map[string]string{mac: dhcpdata.MACPoolUnit(apitest.Number(t, pool)), alone: dhcpdata.MACPoolUnit(0)}
@@ -121,7 +121,7 @@ func TestLiveChangeIsChecked(t *testing.T) {
 	p.follows(unit, `"prefix":"10.0.0.0/24"`, true)
 	m.Want(200, "PATCH", at+other, `{"range":"10.0.0.0/25"}`, apitest.MergePatch)
 	apitest.Eventually(t, "the event", func() bool {
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "the prefix 10.0.0.0/25 is served twice")
 	})
 	p.fetch()

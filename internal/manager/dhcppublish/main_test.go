@@ -29,7 +29,7 @@ type manager struct {
 	points *deploytest.Points
 }
 
-// packages are the registrations that the tests need.
+// packages returns the registrations that the tests need.
 func packages() []func(*resource.Registry) {
 	return append(leasetest.Packages(), dnspublish.Register, imports.Register)
 }
@@ -40,13 +40,19 @@ func startAlone(t *testing.T) *manager {
 	return newManager(apitest.New(t, packages()...))
 }
 
+// start returns the API for several clients.
+func start(t *testing.T) *manager {
+	t.Helper()
+	return newManager(apitest.NewConcurrent(t, packages()...))
+}
+
 // newManager starts the workers of an API.
 func newManager(a *apitest.API) *manager {
 	m := &manager{Manager: leasetest.New(a), points: &deploytest.Points{Provides: checkin.Capabilities{}}}
 	resource.Provide(a.Address.Provisions, dnspublish.Options{Services: map[string]dnspublish.Service{
 		dhcppublish.ServiceV4: dhcppublish.Service{API: a.Address}, dhcppublish.ServiceV6: dhcppublish.Service{API: a.Address, V6: true}}})
 	a.Mount((&addressapi.API{REST: a.REST, Address: a.Address, Identity: a.Identity, Log: slog.New(slog.DiscardHandler)}).Family())
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := apitest.Log()
 	a.Work(dnspublish.NewDeployer(a.Address, m.points, log).Run)
 	a.Work(dhcppublish.NewLive(a.Address, m.points, log).Run)
 	importer := imports.NewRunner(a.Address, a.REST.Show, a.Identity.Acting, log)
@@ -56,6 +62,3 @@ func newManager(a *apitest.API) *manager {
 	a.Work(importer.Run)
 	return m
 }
-
-// filter is the query parameter of a filter.
-func filter(text string) string { return apitest.Filter(text) }

@@ -170,7 +170,7 @@ func TestFailoverPair(t *testing.T) {
 			Loses: dhcplease.Holder{DUID: "00030001aa"}}}})
 	state("DONE")
 	apitest.Eventually(t, "the declaration ends", func() bool { return one.pair().DeclaredDown == 0 })
-	events := string(m.Want(200, "GET", "/api/v2/events?limit=100&"+filter("category:'SERVER_HIGH_AVAILABILITY'"), "").Body)
+	events := string(m.Want(200, "GET", "/api/v2/events?limit=100&"+apitest.Filter("category:'SERVER_HIGH_AVAILABILITY'"), "").Body)
 	for _, want := range []string{"Failover of DHCP server dhcp2 with dhcp1: COMMUNICATIONS-INTERRUPTED, after NORMAL.", "by force",
 		"had leased 2 addresses to different clients: 10.0.0.101 stays with 00-00-5E-00-53-01 (lamp), and 00030001AA gets a NAK at its next " +
 			"renewal; " +

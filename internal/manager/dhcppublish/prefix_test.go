@@ -114,20 +114,20 @@ func TestPrefixSpans(t *testing.T) {
 			"prefix:null":                         "",
 			"prefix:ne('2001:db8:100:8100::/56')": "",
 			"address:'2001:db8:100:8100::' or prefix:contains('::1')": "2001:db8:100:8100::/56"} {
-			r := m.Want(200, "GET", "/api/v2/"+collection+"?"+filter(text), "")
+			r := m.Want(200, "GET", "/api/v2/"+collection+"?"+apitest.Filter(text), "")
 			if r.Count() != 1 || r.Text("data.0.prefix") != want {
 				t.Errorf("%s with %s: %s", collection, text, r.Body)
 			}
 		}
 		for _, text := range []string{"prefix:'2001:db8:100:8100::/60'", "prefix:'2001:db8:100:8100::'", "prefix:contains('2001:db8:100:8200::')",
 			"prefix:contains('2001:db8:100:8000::/52')", "prefix:contains('2001:db8:100::177')", "prefix:contains('10.0.0.1')"} {
-			m.Want(200, "GET", "/api/v2/"+collection+"?"+filter(text), "").None(t)
+			m.Want(200, "GET", "/api/v2/"+collection+"?"+apitest.Filter(text), "").None(t)
 		}
-		m.Want(400, "GET", "/api/v2/"+collection+"?"+filter("prefix:contains('x')"), "")
-		m.Want(400, "GET", "/api/v2/"+collection+"?"+filter("prefix:gt('2001:db8::/56')"), "")
+		m.Want(400, "GET", "/api/v2/"+collection+"?"+apitest.Filter("prefix:contains('x')"), "")
+		m.Want(400, "GET", "/api/v2/"+collection+"?"+apitest.Filter("prefix:gt('2001:db8::/56')"), "")
 	}
 	for _, text := range []string{"address", "macAddress"} { // the API and CSV have the member
-		if r := m.Want(200, "GET", "/api/v2/leaseSpans?fields=prefix,"+text+"&"+filter("prefix:ne(null)"), ""); r.Text("data.0.prefix") == "" {
+		if r := m.Want(200, "GET", "/api/v2/leaseSpans?fields=prefix,"+text+"&"+apitest.Filter("prefix:ne(null)"), ""); r.Text("data.0.prefix") == "" {
 			t.Errorf("the fields are %s", r.Body)
 		}
 	}
@@ -142,7 +142,7 @@ func TestPrefixSpans(t *testing.T) {
 	longer := lease
 	longer.PrefixLength, longer.Start = 60, start.Add(time.Minute).Unix()
 	source.Event(dhcplease.Change, start.Add(time.Minute), longer)
-	r := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'2001:db8:100:8100::'"), "")
+	r := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+apitest.Filter("address:'2001:db8:100:8100::'"), "")
 	if r.Count() != 2 || r.Text("data.0.endReason") != "REPLACED" || r.Text("data.0.prefix") != "2001:db8:100:8100::/56" ||
 		r.Text("data.1.prefix") != "2001:db8:100:8100::/60" || r.Text("data.1.endDateTime") != "" {
 		t.Errorf("after a prefix of another length: %s", r.Body)
@@ -152,7 +152,7 @@ func TestPrefixSpans(t *testing.T) {
 	list := m.Store.Now().Unix() << 30
 	source.Send(dhcplease.Record{At: m.Store.Now().UnixMilli(),
 		Snapshot: &dhcplease.Snapshot{ID: uint64(list), Last: true, Lost: true}}) //nolint:gosec // not negative
-	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("server.id:"+server), ""); r.Count() != 0 {
+	if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("server.id:"+server), ""); r.Count() != 0 {
 		t.Errorf("the server still has %s", r.Body)
 	}
 	var orders []dhcpdata.Order
@@ -189,7 +189,7 @@ func TestReserve6IsUndone(t *testing.T) {
 	r := m.Want(201, "POST", "/api/v2/networks/"+p.network+"/leaseActions", `{"address":"2001:db8:100::177","action":"RESERVE"}`)
 	state := func(want string) {
 		t.Helper()
-		if l := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'2001:db8:100::177'"), ""); l.Text("data.0.state") != want {
+		if l := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'2001:db8:100::177'"), ""); l.Text("data.0.state") != want {
 			t.Errorf("the lease is %s, want %s", l.Body, want)
 		}
 		m.Verify()

@@ -77,7 +77,7 @@ func TestLostLeasesAreRestored(t *testing.T) {
 	if len(orders) != 2 {
 		t.Fatalf("the orders are %+v", orders)
 	}
-	active := "/api/v2/leases?" + filter("state:'DHCP_ALLOCATED'")
+	active := "/api/v2/leases?" + apitest.Filter("state:'DHCP_ALLOCATED'")
 	if r := m.Want(200, "GET", active, ""); r.Count() != 3 {
 		t.Errorf("the leases are %s", r.Body)
 	}
@@ -96,10 +96,10 @@ func TestLostLeasesAreRestored(t *testing.T) {
 		orders, _ := p.orders()
 		return len(orders) == 0
 	})
-	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ALLOCATED' and server.id:"+p.server), ""); r.Count() != 3 {
+	if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("state:'DHCP_ALLOCATED' and server.id:"+p.server), ""); r.Count() != 3 {
 		t.Errorf("after the server has confirmed them, the leases are %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+filter("endDateTime:null"), ""); r.Count() != 3 {
+	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("endDateTime:null"), ""); r.Count() != 3 {
 		t.Errorf("the spans are %s", r.Body)
 	}
 	m.Verify()

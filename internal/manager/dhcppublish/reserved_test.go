@@ -19,7 +19,7 @@ func TestReservationOfLease(t *testing.T) {
 	_, source := m.LeaseServer(p.configuration, "dhcp7")
 	now := m.Store.Now().Truncate(time.Second)
 	six := "/api/v2/networks/" + p.network + "/addresses"
-	v4 := m.Want(200, "GET", "/api/v2/networks?"+filter("type:'IPv4Network'"), "").Text("data.0.id")
+	v4 := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("type:'IPv4Network'"), "").Text("data.0.id")
 	four := "/api/v2/networks/" + v4 + "/addresses"
 	begin := func(network, address string, l dhcplease.Lease) {
 		l.Network, l.Address, l.Start, l.Expires = apitest.Number(t, network), netip.MustParseAddr(address), now.Unix(),
@@ -41,7 +41,7 @@ func TestReservationOfLease(t *testing.T) {
 	reserve(four, "IPv4Address", "10.0.0.22").Shows(t, map[string]string{"clientIdentifier.uid.clientIdentifier": "0x6C616D70"})
 	reserve(six, "IPv6Address", "2001:db8:100::177").Shows(t, map[string]string{"clientIdentifier.duid": "00030001020000000001"})
 	for _, text := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22", "2001:db8:100::177"} {
-		if r := m.Want(200, "GET", "/api/v2/leases?"+filter("address:'"+text+"'"), ""); r.Text("data.0.state") != "DHCP_LEASED" {
+		if r := m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'"+text+"'"), ""); r.Text("data.0.state") != "DHCP_LEASED" {
 			t.Errorf("the lease of a reserved address is %s", r.Body)
 		}
 	}
@@ -62,7 +62,7 @@ func TestReservationOfLease(t *testing.T) {
 // TestReservationsOfManyLeases checks that the leases of more addresses than one query reads change with their reservations, also of
 // addresses without a lease, and of one whose reservation begins and ends in one transaction.
 func TestReservationsOfManyLeases(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, network := m.Basics()
 	_, source := m.LeaseServer(configuration, "dhcp1")
 	now := m.Store.Now().Truncate(time.Second)
@@ -81,7 +81,7 @@ func TestReservationsOfManyLeases(t *testing.T) {
 	states := func(leased, allocated int) {
 		t.Helper()
 		for state, want := range map[string]int{"DHCP_LEASED": leased, "DHCP_ALLOCATED": allocated} {
-			r := m.Want(200, "GET", "/api/v2/leases?limit=1000&"+filter("state:'"+state+"'"), "")
+			r := m.Want(200, "GET", "/api/v2/leases?limit=1000&"+apitest.Filter("state:'"+state+"'"), "")
 			if r.Count() != want {
 				t.Errorf("%d leases are %s, want %d", r.Count(), state, want)
 			}
@@ -91,7 +91,7 @@ func TestReservationsOfManyLeases(t *testing.T) {
 	states(0, 117)
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(all, ",")+"]")
 	states(117, 0)
-	one := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.21'"), "").Text("data.0.id")
+	one := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("address:'10.0.0.21'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+one, "")
 	states(116, 1)
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"networks/`+network+`/addresses","body":`+all[1]+

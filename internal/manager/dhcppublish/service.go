@@ -167,7 +167,7 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 			}
 			keep = x.Prefix.Addr().Is6() != s.V6
 		case id != dhcpdata.ServerUnit:
-			keep = s.V6 // classes and MAC pools are those of DHCPv4
+			keep = s.V6 // classes and MAC pools are those of DHCPv4, except for DENY
 		}
 		if keep {
 			after[id] = one
@@ -199,6 +199,9 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 		return nil, err
 	}
 	for _, id := range sortedKeys(c.units) {
+		if id != dhcpdata.ServerUnit && after[id] != nil { // the pool DENY with the options of DHCPv4
+			continue
+		}
 		one, err := dhcpdata.EncodeUnit(id, c.units[id]...)
 		if err != nil {
 			return nil, err

@@ -117,7 +117,7 @@ func TestDHCPZones(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/zoneDeclarations/"+declaration, `{"primaryDnsServerAddress":"10.0.0.56","dynamicUpdateSigningKey":{"id":`+
 		weak+`}}`, apitest.MergePatch)
 	apitest.Eventually(t, "the event", func() bool {
-		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "the key weak of zone lab.example has the algorithm MD5")
 	})
 	p.fetch()

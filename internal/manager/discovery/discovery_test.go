@@ -3,7 +3,6 @@ package discovery_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -73,7 +72,7 @@ func startDiscoverer(t *testing.T) *discoverer {
 	}
 	d.API = apitest.NewAt(t, now, ipam.Register, dns.Register, serverconfig.Register, discovery.Register)
 	resource.Provide(d.Address.Provisions, discovery.Options{Sweeps: true})
-	d.Work(discovery.NewSweeper(d.Address, probe, slog.New(slog.DiscardHandler)).Run)
+	d.Work(discovery.NewSweeper(d.Address, probe, apitest.Log()).Run)
 	return d
 }
 

@@ -112,7 +112,8 @@ func TestAutoCreateNetwork(t *testing.T) {
 // TestPingBeforeAssign checks that an address that answers a ping is not assigned if the request demands the check. No lock is held during
 // the ping.
 func TestPingBeforeAssign(t *testing.T) {
-	m := start(t)
+	apitest.SkipOnPostgreSQL(t)
+	m := apitest.NewConcurrent(t, packages...)
 	_, _, zone, block, network := m.Basics()
 	var mu sync.Mutex
 	var asked []string

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"portolan/internal/engine/resource"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/dns/transfer"
 	"portolan/internal/manager/dnspublish"
@@ -18,8 +19,12 @@ func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 // TestOnPostgreSQL runs the tests of this package again on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.RunOnPostgreSQL(t) }
 
-// start returns a test API with the packages that this package's tests need.
+// packages are the registrations that the tests need.
+var packages = []func(*resource.Registry){ipam.Register, dns.Register, transfer.Register, dnssec.Register, serverconfig.Register,
+	dnspublish.Register}
+
+// start returns an API for one client.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
-	return apitest.New(t, ipam.Register, dns.Register, transfer.Register, dnssec.Register, serverconfig.Register, dnspublish.Register)
+	return apitest.New(t, packages...)
 }

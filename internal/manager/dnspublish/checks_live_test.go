@@ -15,7 +15,7 @@ import (
 // corrected.
 func TestChecksOfLiveViews(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	m.Want(200, "PATCH", d.Server, `{"checkNamesValidation":"FAIL","checkMxCnameValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
 	m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"host","recordType":"A","rdata":"192.0.2.1"}`)
@@ -74,7 +74,7 @@ func TestChecksOfLiveViews(t *testing.T) {
 // change of another name has corrected the problem.
 func TestWithheldChangesAreRechecked(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	m.Want(200, "PATCH", d.Server,
 		`{"checkNsValidation":"FAIL","checkMxValidation":"FAIL","checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
@@ -140,7 +140,7 @@ func (m *manager) deployedRecords(zone string) (n int) {
 // the record.
 func TestSelectionExcludesForeignData(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	mine := m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"mine"}`)
 	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"name":"web"}`)
@@ -162,7 +162,7 @@ func TestSelectionExcludesForeignData(t *testing.T) {
 // the complete name, so that no name has an alias beside other data. Data at a former name of the record is removed.
 func TestSelectionsOfAliases(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	record := func(kind, name, more string) string {
 		return m.ID(d.Zone+"/resourceRecords", `{"type":"`+kind+`","name":"`+name+`",`+more+`}`, "x-bcn-link-to-external-host: true")
 	}
@@ -185,7 +185,8 @@ func TestSelectionsOfAliases(t *testing.T) {
 func TestQueuedDeploymentsOfAUser(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
+	configuration := m.ID("/api/v2/configurations", `{"name":"main","dnsZoneValidationEnabled":true}`)
+	at := "/api/v2/configurations/" + configuration
 	const most = 1000
 	var servers, changes []string
 	for i := range most + 1 {

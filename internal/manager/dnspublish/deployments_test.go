@@ -31,7 +31,7 @@ func TestDeploymentsRefused(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+view+`}]}`)
 	m.Refused(400, "UnsupportedResourceFieldValue", "batchMode", "POST", "/api/v2/deployments",
 		`{"type":"SelectiveDeployment","batchMode":"BATCH_BY_SERVER","resources":[{"id":`+view+`}]}`)
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	m.Refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.Point+`"}`)
 	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.Server+"/deployments",
 		`{"type":"DifferentialDeployment","service":"DNS"}`)
@@ -46,7 +46,7 @@ func TestDeploymentsRefused(t *testing.T) {
 // deployment. Settings without effect are reported.
 func TestDeploymentsAreChecked(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	generic := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
 	m.ID(d.Zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
 	m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
@@ -77,7 +77,7 @@ func TestDeploymentsAreChecked(t *testing.T) {
 // It is reported once, and deployed again when it is corrected.
 func TestLiveFaults(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
 	bad := m.ID(d.Zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
@@ -167,7 +167,7 @@ func TestLongPolicyNamesAreRefused(t *testing.T) {
 // zone that cannot be deployed keeps others from it, unless the request states otherwise.
 func TestSelectiveStrategies(t *testing.T) {
 	m := startAlone(t)
-	d := deploytest.NewPlan(&m.Client, m.ID("/api/v2/configurations", `{"name":"main"}`), "wire")
+	d := m.plan(m.ID("/api/v2/configurations", `{"name":"main"}`))
 	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	other := "/api/v2/zones/" + m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
 	dynamic := m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
@@ -215,8 +215,9 @@ func TestSelectiveStrategies(t *testing.T) {
 // TestRolesMove checks that a role that moves to another server moves the records of its zones, whichever server is handled first.
 func TestRolesMove(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + configuration
+	d := m.plan(configuration)
 	view := m.Want(200, "GET", d.Zone, "").Text("view.id")
 	const point = "second"
 	second := "/api/v2/servers/" + m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
@@ -271,8 +272,9 @@ func TestRolesMove(t *testing.T) {
 // TestDeployZoneNamesNewServers checks that the deployment of a zone warns about a server with a role that was never deployed to.
 func TestDeployZoneNamesNewServers(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + configuration
+	d := m.plan(configuration)
 	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	const point = "second"
 	server := m.ID(at+"/servers", `{"type":"Server","name":"buoy","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+`",`+
@@ -291,8 +293,9 @@ func TestDeployZoneNamesNewServers(t *testing.T) {
 // deployment is deleted.
 func TestRecordsOfDeployments(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + configuration
+	d := m.plan(configuration)
 	record := func(name, text string) string {
 		return m.ID(d.Zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
 	}
@@ -352,8 +355,9 @@ func TestRecordsOfDeployments(t *testing.T) {
 // records of another type. Records without a server or a previous deployment are refused.
 func TestSelectionsStayInTheirView(t *testing.T) {
 	m := startAlone(t)
-	at := "/api/v2/configurations/" + m.ID("/api/v2/configurations", `{"name":"main"}`)
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	configuration := m.ID("/api/v2/configurations", `{"name":"main"}`)
+	at := "/api/v2/configurations/" + configuration
+	d := m.plan(configuration)
 	own := m.Want(200, "GET", d.Server+"/interfaces", "").Text("data.0.id")
 	outside := m.ID(at+"/views", `{"name":"outside"}`)
 	twin := "/api/v2/zones/" + m.ID("/api/v2/views/"+outside+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)

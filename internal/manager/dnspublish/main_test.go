@@ -1,7 +1,6 @@
 package dnspublish_test
 
 import (
-	"log/slog"
 	"os"
 	"testing"
 
@@ -45,12 +44,18 @@ func start(t *testing.T) *manager {
 	return newManager(apitest.NewConcurrent(t, packages...))
 }
 
+// plan creates a DNS server with a zone below a configuration.
+func (m *manager) plan(configuration string) *deploytest.Plan {
+	m.T.Helper()
+	return deploytest.NewPlan(&m.Client, configuration, "wire")
+}
+
 // newManager starts the deployer of an API.
 func newManager(a *apitest.API) *manager {
 	m := &manager{API: a, points: &deploytest.Points{Provides: checkin.Capabilities{checkin.AnswersZones: true}}}
 	resource.Provide(a.Address.Provisions, dnspublish.Options{Services: map[string]dnspublish.Service{
 		dhcppublish.ServiceV4: dhcppublish.Service{API: a.Address}, serverconfig.ServiceTFTP: tftppublish.Service{API: a.Address}}})
 	a.REST.Apply = imports.Apply(a.Address, a.REST.Show)
-	a.Work(dnspublish.NewDeployer(a.Address, m.points, slog.New(slog.DiscardHandler)).Run)
+	a.Work(dnspublish.NewDeployer(a.Address, m.points, apitest.Log()).Run)
 	return m
 }

@@ -33,7 +33,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	}, packages...))
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	daily := m.ID(at+"/schedules", scheduled(d, "daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	path := "/api/v2/schedules/" + daily
@@ -94,7 +94,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	now := time.Now().UTC()
 	old := m.ID(at+"/schedules", scheduled(d, "old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	off := m.ID(at+"/schedules", scheduled(d, "off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
@@ -138,7 +138,7 @@ func TestDeletedServersEndDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	const point = "second"
 	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
 		`","interfaces":[{"managementAddress":"10.0.0.98"}]}`)
@@ -167,7 +167,7 @@ func TestSchedulesRefused(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	elsewhere := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
@@ -191,7 +191,7 @@ func TestSchedulesRefused(t *testing.T) {
 func TestDeploymentsArePruned(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
-	d := deploytest.NewPlan(&m.Client, configuration, "wire")
+	d := m.plan(configuration)
 	d.Ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
 	for want, before := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
 		if n, err := dnspublish.Prune(t.Context(), m.Address, m.Store.Update, before); err != nil || n != want {
@@ -209,7 +209,7 @@ func TestGroupDeployments(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
 	at := "/api/v2/configurations/" + configuration
-	d := deploytest.NewPlan(&m.Client, strings.TrimPrefix(at, "/api/v2/configurations/"), "wire")
+	d := m.plan(configuration)
 	other := m.ID(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","overrideConfigurationLevelDnsValidation":true,`+
 		`"dnsZoneValidationEnabled":true,"interfaces":[{"managementAddress":"10.0.0.98"}]}`)
 	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.Server)+`},{"id":`+other+`}]}`)
@@ -249,7 +249,7 @@ func TestGroupDeployments(t *testing.T) {
 func TestFullDeploymentAfterRestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.Basics()
-	d := deploytest.NewPlan(&m.Client, configuration, "wire")
+	d := m.plan(configuration)
 	d.Carries(d.Server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	number := func() (n int64) {
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {

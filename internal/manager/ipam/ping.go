@@ -17,6 +17,9 @@ type Options struct {
 // pinged is the key of the answer whether an address answers a ping.
 type pinged struct{ address netip.Addr }
 
+// String returns the question.
+func (p pinged) String() string { return "whether " + p.address.String() + " answers a ping" }
+
 // answered reports whether an address is known to answer a ping.
 func answered(c *resource.Change, a netip.Addr) bool {
 	answers, _ := c.Answers[pinged{a}].(bool)

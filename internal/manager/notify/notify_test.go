@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -106,7 +105,7 @@ func TestNotificationGroups(t *testing.T) {
 	}
 	m := apitest.NewConcurrent(t, notify.Register)
 	resource.Provide(m.Address.Provisions, notify.Options{Mail: true, Traps: true})
-	m.Work(notify.NewSender(m.Address, mail, []*notify.Traps{traps}, slog.New(slog.DiscardHandler)).Run)
+	m.Work(notify.NewSender(m.Address, mail, []*notify.Traps{traps}, apitest.Log()).Run)
 	user := func(name string) string {
 		return m.ID("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
 	}

@@ -62,3 +62,27 @@ func TestForecastOfRange(t *testing.T) {
 	}
 	m.Verify()
 }
+
+// TestStateOfDHCPServers checks what a manager reports about its DHCP servers: the failover pairs in its status, and the connection of the
+// server of a lease.
+func TestStateOfDHCPServers(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.Basics()
+	server, source := m.leaseServer(configuration, "dhcp1")
+	partner, _ := m.leaseServer(configuration, "dhcp2")
+	now := m.Store.Now()
+	source.send(dhcplease.Record{At: now.UnixMilli(), Pair: &dhcplease.Pair{Partner: apitest.Number(t, partner), State: "NORMAL",
+		Connected: true, Key: strings.Repeat("0", 64), MCLT: 3600, Since: now.Unix()}})
+	status, err := m.status(t.Context())
+	if err != nil || status.Space.DHCP.Partners["NORMAL"] != 1 {
+		t.Errorf("the partners are %v, %v", status.Space.DHCP.Partners, err)
+	}
+	source.event(dhcplease.Begin, now, dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.20"),
+		Start: now.Unix(), Expires: now.Add(time.Hour).Unix(), MAC: "00005e005301"})
+	leases := "/api/v2/networks/" + network + "/leases"
+	m.Want(200, "GET", leases, "").Shows(t, map[string]string{"data.0.serverConnectionStatus": "CONNECTED"})
+	point := m.Want(200, "GET", "/api/v2/servers/"+server, "").Text("servicePoint")
+	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+point, "")
+	m.Want(200, "GET", leases, "").Shows(t, map[string]string{"data.0.serverConnectionStatus": "NOT_CONNECTED"})
+	m.Verify()
+}

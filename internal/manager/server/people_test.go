@@ -366,6 +366,10 @@ func TestPingSweeps(t *testing.T) {
 	assign("10.0.0.12", "STATIC") // which is silent, and left alone
 	assign("10.0.0.13", "RESERVED")
 	answering["10.0.0.10"], answering["10.0.0.20"], answering["10.0.0.30"] = true, true, true
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":true}`, apitest.MergePatch)
+	m.Refused(409, "AddressAnswers", "10.0.0.20", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"10.0.0.20","state":"STATIC"}`)
+	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":false}`, apitest.MergePatch)
 	body := `{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"` +
 		time.Now().UTC().Format(time.RFC3339) + `","frequency":"PT1H","reclaimAcceptanceAge":"PT90M","unknownAcceptanceAge":"PT90M",` +
 		`"overrides":["10.0.0.12"],"pingSweepNetworkGaps":["10.0.0.28/30"]}`

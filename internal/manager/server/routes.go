@@ -130,13 +130,17 @@ func compress(h http.Handler) (http.Handler, error) {
 	return wrap(h), nil
 }
 
+// roots returns the roots of the APIs, as words.
+var roots = sync.OnceValue(func() (text string) {
+	for _, f := range families(&addressapi.API{}, &fleetapi.API{}) {
+		text += ", the " + f.Name + " API at " + f.Root
+	}
+	return text
+})
+
 // nothingHere answers a request for a path that does not exist with the roots of the APIs.
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
-	roots := ""
-	for _, f := range families(&addressapi.API{}, &fleetapi.API{}) {
-		roots += ", the " + f.Name + " API at " + f.Root
-	}
-	return problem.NotFound("%s does not exist: the console is at /%s, and their documentation at /api/docs", r.URL.Path, roots)
+	return problem.NotFound("%s does not exist: the console is at /%s, and their documentation at /api/docs", r.URL.Path, roots())
 }
 
 // maxLogged is the maximum length in bytes of an unverified name in the log.

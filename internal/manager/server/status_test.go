@@ -91,6 +91,9 @@ func TestAlarms(t *testing.T) {
 		"WARNING No backup was made yet, and one was due on 2025-12-30 03:04:05.": func(s *Status) {
 			s.Backups.Last, s.Backups.Due = nil, &old
 		},
+		"WARNING Backups could not be uploaded to another machine: away: no route.": func(s *Status) {
+			s.Backups.UploadFault = "away: no route"
+		},
 		"WARNING 2 service points are not connected.": func(s *Status) { s.Fleet.Disconnected = 2 },
 		"WARNING buoy is unhealthy.": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}

@@ -5,6 +5,7 @@ package apitest
 import (
 	"context"
 	"flag"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -184,7 +185,12 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 	return err
 }
 
-// Mount also serves the operations of a family.
+// Log returns a logger for workers, which writes errors to standard error.
+func Log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// Mount also serves the operations of a family, which authenticates its callers itself. It must be called before the first request.
 func (a *API) Mount(f *family.Family) {
 	if a.mounted == nil {
 		a.mounted = http.NewServeMux()

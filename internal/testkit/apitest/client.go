@@ -215,7 +215,7 @@ func BasicAuth(user, secret string) string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
 }
 
-// Number parses an id.
+// Number returns an ID as a number. The test ends if the text is not a number.
 func Number(t testing.TB, text string) (n int64) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &n); err != nil {

@@ -1,4 +1,4 @@
-// Package deploytest provides servers to deploy to, and service points that confirm what a test says.
+// Package deploytest provides servers to deploy to, and service points that confirm the revisions that a test sets.
 package deploytest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Points are service points that exist and are connected, with an application for each service.
+// Points are service points that exist and are connected, with an application for each service and the same state for all services.
 type Points struct {
 	// Provides are the capabilities of their applications.
 	Provides checkin.Capabilities

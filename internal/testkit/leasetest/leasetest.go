@@ -20,7 +20,7 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// Packages are the registrations that the leases of DHCP servers need.
+// Packages returns the registrations that the leases of DHCP servers need.
 func Packages() []func(*resource.Registry) {
 	return []func(*resource.Registry){ipam.Register, dns.Register, dnssec.Register, serverconfig.Register, dhcp.Register, dhcppublish.Register,
 		telemetry.Register}
@@ -92,17 +92,23 @@ func (s *Source) Post(r dhcplease.Record) {
 	if err != nil {
 		s.m.T.Fatal(err)
 	}
-	s.Apply([]any{one})
+	if err := s.apply([]any{one}); err != nil {
+		s.m.T.Fatal(err)
+	}
 }
 
-// Apply applies decoded records in one transaction. It can be called from any goroutine.
+// Apply applies decoded records in one transaction. It can be called from any goroutine: an error fails the test and does not end it.
 func (s *Source) Apply(records []any) {
 	s.m.T.Helper()
-	if err := s.m.Store.Update(s.m.T.Context(), store.Author{}, func(tx *store.Tx) error {
-		return s.m.leases.Apply(tx, s.point, 1, records)
-	}); err != nil {
+	if err := s.apply(records); err != nil {
 		s.m.T.Error(err)
 	}
+}
+
+func (s *Source) apply(records []any) error {
+	return s.m.Store.Update(s.m.T.Context(), store.Author{}, func(tx *store.Tx) error {
+		return s.m.leases.Apply(tx, s.point, 1, records)
+	})
 }
 
 // Event sends an event about a lease.

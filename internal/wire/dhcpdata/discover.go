@@ -109,7 +109,7 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 		for _, p := range pools {
 			a, ok := d.nextFree(p, abandoned)
 			if ok {
-				d.note(p.source(), "address", "%s was free for longest", a)
+				d.note(p.source(), "address", "%s is free", a)
 				c := d.chosen([]*pool{p}, a)
 				c.probe = c.probe || abandoned
 				return c, Source{}, Served
@@ -126,9 +126,12 @@ func (d *decider) nextFree(p *pool, abandoned bool) (netip.Addr, bool) {
 	if d.f.Type != 0 || len(p.Probed) == 0 {
 		return d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
 	}
-	tries := 0
+	used, tries := d.leases.CountUsed(p.ID), uint64(0)
+	if abandoned || used >= p.size {
+		return netip.Addr{}, false
+	}
 	for _, i := range p.Ranges {
-		for a := i.First; i.Contains(a) && tries < maxTries && !abandoned; a = a.Next() {
+		for a := i.First; i.Contains(a) && tries < used+maxTries; a = a.Next() {
 			if tries++; d.isFree(a) && d.leasable(p, a) {
 				return a, true
 			}

@@ -1,6 +1,9 @@
 package dhcpdata
 
-import "net/netip"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Leases is the view of the leases that a decision depends on. The caller of Decide keeps it unchanged until it has applied the decision.
 type Leases interface {
@@ -62,6 +65,15 @@ type Limiter interface {
 
 // InfiniteTime is the Expires of a lease without an end, in Unix seconds.
 const InfiniteTime = int64(1) << 62
+
+// strangerPrefix begins the identity of a machine that uses an address without a lease.
+const strangerPrefix = "s"
+
+// StrangerIdentity returns the identity that holds the abandoned address of a machine without a lease. hardware may be empty.
+func StrangerIdentity(hardware []byte) string { return strangerPrefix + string(hardware) }
+
+// IsStranger reports whether StrangerIdentity returned an identity.
+func IsStranger(client string) bool { return strings.HasPrefix(client, strangerPrefix) }
 
 // Identity returns the identity of a client: its client identifier or, if there is none or it is ignored, its hardware address.
 func Identity(hardwareType uint8, hardware, clientID []byte) string {

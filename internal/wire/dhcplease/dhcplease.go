@@ -143,6 +143,8 @@ type Lease struct {
 	Parameters  []int  `json:"parameters,omitempty"`
 	// Abandoned is true for an abandoned address, in a snapshot.
 	Abandoned bool `json:"abandoned,omitempty"`
+	// Stranger is true if the hardware address is that of a machine that uses the abandoned address without a lease.
+	Stranger bool `json:"stranger,omitempty"`
 }
 
 // Infinite is the Expires of a lease without an end.

@@ -22,7 +22,7 @@ const (
 	arpRequest  = 1
 )
 
-// askARP reports whether a machine on the link of an interface has an address: it sends a probe (RFC 5227) and waits for a packet from the
+// askARP returns the hardware address of a machine on the link of an interface that has an address; nil if none has: it sends a probe (RFC 5227) and waits for a packet from the
 // address. It also finds machines that do not answer pings.
 func askARP(index int, a netip.Addr, limit time.Duration) (hardware net.HardwareAddr, err error) {
 	i, err := net.InterfaceByIndex(index)

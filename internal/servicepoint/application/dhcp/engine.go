@@ -285,10 +285,11 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 // holderWithout returns the holder of an address that a machine uses without a lease. Its hardware address may be unknown.
 func holderWithout(hardware net.HardwareAddr) *holder {
 	const ethernet = 1
-	if len(hardware) == 0 {
-		return &holder{}
+	h := &holder{client: dhcpdata.StrangerIdentity(hardware)}
+	if len(hardware) > 0 {
+		h.hardwareType, h.hardware = ethernet, octetsOf(hardware, 16)
 	}
-	return &holder{hardwareType: ethernet, hardware: octetsOf(hardware, 16)}
+	return h
 }
 
 // abandon makes an address unusable for a time. holder is the client that declined it, or the machine that uses it. The caller holds mu.

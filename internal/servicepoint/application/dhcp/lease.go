@@ -68,7 +68,7 @@ func (l *lease) report() dhcplease.Lease {
 	out := dhcplease.Lease{Network: l.network, Pool: l.pool, Address: l.address, Reservation: l.reservation, Start: l.start,
 		Expires:      l.expires,
 		HardwareType: h.hardwareType, MAC: hexText(h.hardware), ClientID: hexText(h.clientID), HostName: h.hostName,
-		Relay: h.relayAddress, VendorClass: hexText(h.vendor), Abandoned: l.state == dhcpdata.Abandoned}
+		Relay: h.relayAddress, VendorClass: hexText(h.vendor), Abandoned: l.state == dhcpdata.Abandoned, Stranger: dhcpdata.IsStranger(h.client)}
 	if l.address.Is6() {
 		describe6(h, &out)
 	}

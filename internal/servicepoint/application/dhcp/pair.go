@@ -280,7 +280,11 @@ func (e *engine) pairExpire(l *lease) bool {
 		return false
 	}
 	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware))
-	if r := p.recordOf(l, l.address); r.Owner == p.side() && r.IsHeld() && !reserved { // a reserved address stays with its client
+	r := p.recordOf(l, l.address)
+	if l.state == dhcpdata.Abandoned && !r.IsHeld() { // of an earlier release, which stored no holder: nobody else knows of it
+		return false
+	}
+	if r.Owner == p.side() && r.IsHeld() && !reserved { // a reserved address stays with its client
 		p.machine.NoteEnded(l.address)
 	}
 	return true

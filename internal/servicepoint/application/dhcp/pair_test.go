@@ -380,3 +380,34 @@ func TestPairRefusesOtherKey(t *testing.T) {
 	meet(one, two)
 	agree(t, one, two)
 }
+
+// TestPairFreesStrangersAddress checks that both servers of a pair learn of an address that a machine uses without a lease, whether its
+// hardware address is known or not, and that the address is free again on both after its time.
+func TestPairFreesStrangersAddress(t *testing.T) {
+	t.Parallel()
+	one, two := newPairMembers(t, 16)
+	agree(t, one, two)
+	for i, hardware := range []net.HardwareAddr{{2, 0, 0, 0, 0, 99}, nil} {
+		var a netip.Addr
+		one.engine.mu.Lock()
+		p := one.engine.pairOf(7)
+		for n := range 16 {
+			if at := netip.AddrFrom4([4]byte{10, 0, 1, byte(n)}); !a.IsValid() && p.Record(at).Owner == p.side() && !p.Record(at).IsHeld() {
+				a = at
+			}
+		}
+		one.engine.abandon(&dhcpdata.Decision{Network: 7, Pool: 8, Address: a, AbandonSeconds: 2}, holderWithout(hardware), dhcplease.Abandon)
+		one.engine.mu.Unlock()
+		is := func(m *pairMember, state dhcpdata.State, held bool) bool {
+			m.engine.mu.Lock()
+			defer m.engine.mu.Unlock()
+			l := m.engine.table.lease(a)
+			return l != nil && l.state == state && m.engine.pairOf(7).Record(a).IsHeld() == held
+		}
+		waitFor(t, func() bool { return is(one, dhcpdata.Abandoned, true) && is(two, dhcpdata.Abandoned, true) })
+		waitFor(t, func() bool { return is(one, dhcpdata.Free, false) && is(two, dhcpdata.Free, false) })
+		if t.Failed() {
+			t.Fatalf("stranger %d", i)
+		}
+	}
+}

@@ -120,6 +120,9 @@ func (s *service) open(dir string) error {
 	return nil
 }
 
+// neighborTime is the time that a probe waits for an answer of ARP after the address has answered an echo request.
+const neighborTime = 200 * time.Millisecond
+
 // ping reports whether an address answers an echo request or, on a link of the server, a request of ARP. hardware is the hardware address
 // of the machine that answers, if it is on a link of the server. If the system forbids it, no address answers.
 func (s *service) ping(a netip.Addr, seconds uint32) (hardware net.HardwareAddr, answers bool) {
@@ -134,8 +137,14 @@ func (s *service) ping(a netip.Addr, seconds uint32) (hardware net.HardwareAddr,
 			}
 			asked <- hardware
 		}()
-		answers = s.echo(a, limit)
-		hardware = <-asked
+		if s.echo(a, limit) {
+			limit = min(limit, neighborTime) // for the hardware address alone
+			answers = true
+		}
+		select {
+		case hardware = <-asked:
+		case <-time.After(limit):
+		}
 		return hardware, answers || hardware != nil
 	}
 	return nil, s.echo(a, limit)

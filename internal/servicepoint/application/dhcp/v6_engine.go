@@ -227,7 +227,7 @@ const vendorClass6 = 16
 // describe6 sets the members of a lease that only IPv6 has. The identity of the holder contains the DUID and the number of the association.
 func describe6(h *holder, out *dhcplease.Lease) {
 	const iaidAt, duidAt = 1, 5
-	if len(h.client) > duidAt {
+	if len(h.client) > duidAt && !dhcpdata.IsStranger(h.client) {
 		out.IAID = binary.BigEndian.Uint32([]byte(h.client[iaidAt:duidAt]))
 		out.DUID = hex.EncodeToString([]byte(h.client[duidAt:]))
 	}

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 
@@ -115,5 +116,6 @@ func (e *engine) abandon6(c dhcpdata.Change6, holder *holder, now int64) {
 	l := &lease{network: c.Network, pool: c.Pool, address: c.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
 		expires: now + endedSeconds, holder: holder}
 	e.change(e.table.lease(c.Address), l, dhcplease.Abandon, 0)
-	e.log.Warn("address without a lease answered", "address", c.Address, "network", c.Network)
+	e.log.Warn("address without a lease answered", "address", c.Address, "network", c.Network, "hardware",
+		net.HardwareAddr(holder.hardware).String())
 }
