@@ -105,7 +105,8 @@ func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id strin
 		host = "a machine"
 	}
 	var made struct{ Token, ID string }
-	err = cl.Do(s.ctx, http.MethodPost, client.AddressPath+"tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
+	err = cl.Do(s.ctx, http.MethodPost, client.AddressPath+"tokens", map[string]any{"name": "portolan login on " + host,
+		"kind": "bearer", "role": c.Role,
 		"expires": time.Now().Add(c.Expires).UTC().Format(time.RFC3339)}, &made)
 	if err == nil && made.Token == "" {
 		err = errors.New("the manager returned no token")

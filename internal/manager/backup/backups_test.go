@@ -125,7 +125,8 @@ func TestBackupsAreSent(t *testing.T) {
 		t.Errorf("it counts as a backup of this database, of %v", at)
 	}
 	apitest.Eventually(t, "there is an event", func() bool {
-		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was uploaded to")
+		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("eventType:'SUCCESS'"), "").Text("data.0.message"),
+			"was uploaded to")
 	})
 	m.Want(204, "DELETE", self, "")
 	apitest.Eventually(t, "its file is gone", func() bool {

@@ -222,7 +222,8 @@ func TestLeasesByTheirEnd(t *testing.T) {
 			}
 		}
 	}
-	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET", "/api/v2/leases?"+apitest.Filter("leaseExpirationDateTime:gt('noon')"), "")
+	m.Refused(400, "InvalidFilterDate", "leaseExpirationDateTime", "GET",
+		"/api/v2/leases?"+apitest.Filter("leaseExpirationDateTime:gt('noon')"), "")
 	m.Refused(400, "UnsupportedOrderByField", "leaseExpirationDateTime", "GET", "/api/v2/leases?orderBy=leaseExpirationDateTime", "")
 	source.Send(dhcplease.Record{At: now.UnixMilli(), Renewals: &dhcplease.Renewals{Network: apitest.Number(t, network),
 		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: netip.MustParseAddr("10.0.0.21"), Expires: now.Add(100 * time.Hour).Unix()}})}})

@@ -35,15 +35,18 @@ func TestLeasesAreReported(t *testing.T) {
 		t.Errorf("the lease is %s", r.Body)
 	}
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases",
-		"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + apitest.Filter("address:'10.0.0.20'"), "leases?" + apitest.Filter("hostName:'lamp'"),
-		"leases?" + apitest.Filter("circuitId:'eth0/1'"), "leases?" + apitest.Filter("server.id:"+server), "leases?" + apitest.Filter("server.name:'dhcp1'"),
+		"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + apitest.Filter("address:'10.0.0.20'"),
+		"leases?" + apitest.Filter("hostName:'lamp'"),
+		"leases?" + apitest.Filter("circuitId:'eth0/1'"), "leases?" + apitest.Filter("server.id:"+server),
+		"leases?" + apitest.Filter("server.name:'dhcp1'"),
 		"leases?" + apitest.Filter("state:'DHCP_ALLOCATED' and network.id:"+network),
 		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + apitest.Filter("endDateTime:null")} {
 		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
 			t.Errorf("%s: %s", path, r.Body)
 		}
 	}
-	for _, path := range []string{"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + apitest.Filter("state:'DHCP_FREE'")} {
+	for _, path := range []string{"leases?" + apitest.Filter("macAddress:'00:00:5e:00:53:02'"),
+		"leases?" + apitest.Filter("state:'DHCP_FREE'")} {
 		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
 	}
 	m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("server.name:'dhcp2'"), "").None(t)
@@ -75,8 +78,9 @@ func TestLeasesAreReported(t *testing.T) {
 		t.Errorf("the spans are %s", spans.Body)
 	}
 	at := start.Add(10 * time.Minute).UTC().Format(time.RFC3339)
-	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20' and startDateTime:le('"+at+"') and (endDateTime:gt('"+at+
-		"') or endDateTime:null)"), ""); r.Count() != 1 || r.Text("data.0.hostName") != "lamp" {
+	if r := m.Want(200, "GET",
+		"/api/v2/leaseSpans?"+apitest.Filter("address:'10.0.0.20' and startDateTime:le('"+at+"') and (endDateTime:gt('"+at+
+			"') or endDateTime:null)"), ""); r.Count() != 1 || r.Text("data.0.hostName") != "lamp" {
 		t.Errorf("who had it then: %s", r.Body)
 	}
 	mac := m.ID("/api/v2/configurations/"+configuration+"/macAddresses", `{"address":"00:00:5e:00:53:01"}`)
@@ -97,7 +101,8 @@ func TestLeasesAreReported(t *testing.T) {
 	if !strings.Contains(r.Text("data.0.message"), "without a lease answers") {
 		t.Errorf("the events are %s", r.Body)
 	}
-	source.Event(dhcplease.Abandon, end.Add(4*time.Minute), dhcplease.Lease{Network: lease.Network, Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
+	source.Event(dhcplease.Abandon, end.Add(4*time.Minute), dhcplease.Lease{Network: lease.Network,
+		Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
 		Expires: later.Unix(), MAC: "00005e0053aa", HardwareType: 1, Stranger: true})
 	r = m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.78'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_ABANDONED", "data.0.macAddress": "00-00-5E-00-53-AA", "data.0.hostName": ""})
@@ -105,7 +110,8 @@ func TestLeasesAreReported(t *testing.T) {
 	if !strings.Contains(r.Text("data.0.message"), "10.0.0.78 (00-00-5E-00-53-AA)") {
 		t.Errorf("the last event is %s", r.Body)
 	}
-	source.Event(dhcplease.Clear, end.Add(5*time.Minute), dhcplease.Lease{Network: lease.Network, Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
+	source.Event(dhcplease.Clear, end.Add(5*time.Minute), dhcplease.Lease{Network: lease.Network,
+		Address: netip.MustParseAddr("10.0.0.78"), Start: end.Unix(),
 		MAC: "00005e0053aa", HardwareType: 1, Stranger: true})
 	r = m.Want(200, "GET", "/api/v2/leases?"+apitest.Filter("address:'10.0.0.78'"), "")
 	r.Shows(t, map[string]string{"data.0.state": "DHCP_FREE", "data.0.macAddress": ""})

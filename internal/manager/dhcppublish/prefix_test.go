@@ -127,7 +127,8 @@ func TestPrefixSpans(t *testing.T) {
 		m.Want(400, "GET", "/api/v2/"+collection+"?"+apitest.Filter("prefix:gt('2001:db8::/56')"), "")
 	}
 	for _, text := range []string{"address", "macAddress"} { // the API and CSV have the member
-		if r := m.Want(200, "GET", "/api/v2/leaseSpans?fields=prefix,"+text+"&"+apitest.Filter("prefix:ne(null)"), ""); r.Text("data.0.prefix") == "" {
+		if r := m.Want(200, "GET", "/api/v2/leaseSpans?fields=prefix,"+text+"&"+apitest.Filter("prefix:ne(null)"),
+			""); r.Text("data.0.prefix") == "" {
 			t.Errorf("the fields are %s", r.Body)
 		}
 	}

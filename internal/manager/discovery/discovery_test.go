@@ -245,7 +245,8 @@ func TestDiscovery(t *testing.T) {
 
 	// Networks that disappear leave their observations to the configuration.
 	d.Want(204, "DELETE", "/api/v2/networks/"+network, "")
-	if r := d.Want(200, "GET", "/api/v2/observations?"+apitest.Filter("address:'10.0.0.7'"), ""); r.Text("data.0.network.id") != configuration {
+	if r := d.Want(200, "GET", "/api/v2/observations?"+apitest.Filter("address:'10.0.0.7'"),
+		""); r.Text("data.0.network.id") != configuration {
 		t.Errorf("an observation without a network is %s", r.Body)
 	}
 	d.Verify()

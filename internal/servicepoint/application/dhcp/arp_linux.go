@@ -22,8 +22,8 @@ const (
 	arpRequest  = 1
 )
 
-// askARP returns the hardware address of a machine on the link of an interface that has an address; nil if none has: it sends a probe (RFC 5227) and waits for a packet from the
-// address. It also finds machines that do not answer pings.
+// askARP returns the hardware address of a machine on the link of an interface that has an address; nil if none has: it sends a probe
+// (RFC 5227) and waits for a packet from the address. It also finds machines that do not answer pings.
 func askARP(index int, a netip.Addr, limit time.Duration) (hardware net.HardwareAddr, err error) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil || len(i.HardwareAddr) != 6 {

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// TestHoursWithoutManager checks that all beginnings of leases and all digests of ten hours without the manager are reported: in order, each
-// once, and each naming the one before it, also after restarts and checkpoints. The manager confirms them in parts.
+// TestHoursWithoutManager checks that all beginnings of leases and all digests of ten hours without the manager are reported: in order,
+// each once, and each naming the one before it, also after restarts and checkpoints. The manager confirms them in parts.
 func TestHoursWithoutManager(t *testing.T) {
 	t.Parallel()
 	const minutes, leases, renewed = 600, 200, 50

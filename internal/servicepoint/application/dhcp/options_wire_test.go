@@ -30,7 +30,8 @@ func TestEveryOptionOnTheWire(t *testing.T) {
 	for code := 1; code < 255; code++ {
 		// The gateway is the option 3 without a value; 58 and 59 are times, 108 and 116 change the answer, 118 selects the network.
 		switch {
-		case dhcpdata.IsFixed(uint16(code), false), code == 3, code == 58, code == 59, code == 108, code == 116, code == 118: //nolint:gosec // of 8 bits
+		case dhcpdata.IsFixed(uint16(code), false), code == 3, code == 58, code == 59, code == 108, code == 116,
+			code == 118: //nolint:gosec // of 8 bits
 			continue
 		}
 		codes = append(codes, byte(code))
@@ -62,8 +63,8 @@ func TestEveryOptionOnTheWire(t *testing.T) {
 	}
 }
 
-// TestEveryOption6OnTheWire is TestEveryOptionOnTheWire for DHCPv6. It reads the replies itself, because the library refuses values that its
-// types do not allow.
+// TestEveryOption6OnTheWire is TestEveryOptionOnTheWire for DHCPv6. It reads the replies itself, because the library refuses values that
+// its types do not allow.
 func TestEveryOption6OnTheWire(t *testing.T) {
 	t.Parallel()
 	from := dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 40}
