@@ -100,5 +100,11 @@ func TestBINDOnTheWire(t *testing.T) {
 		t.Fatalf("signed: %v\n%s", err, a.process.text())
 	}
 	a.delv(t, anchors, "nobody.harbour.example.", "A")
+	if !until(func() bool { // published after the key has been served
+		err = a.good("harbour.example.", dns.TypeCDS, "harbour.example.", anchors)
+		return err == nil
+	}) {
+		t.Fatalf("the CDS record: %v\n%s", err, a.process.text())
+	}
 	a.nothingElse()
 }

@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
-	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dns"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/workflow"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/snmpagent"
+	wire "portolan/internal/base/dnsmsg"
 )
 
 // startNames starts a DNS server with PTR records, and returns its address.
@@ -70,7 +71,9 @@ func startDiscoverer(t *testing.T) *discoverer {
 		defer d.mu.Unlock()
 		return d.answering[a.String()], nil
 	}
-	d.API = apitest.NewAt(t, now, ipam.Register, dns.Register, serverconfig.Register, discovery.Register)
+	d.API = apitest.NewAt(t, now, ipam.Register, dns.Register, serverconfig.Register, discovery.Register,
+		workflow.Register)
+	workflow.Open(d.Address, d.Identity.Acting)
 	resource.Provide(d.Address.Provisions, discovery.Options{Sweeps: true})
 	d.Work(discovery.NewSweeper(d.Address, probe, apitest.Log()).Run)
 	return d
