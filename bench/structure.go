@@ -118,7 +118,7 @@ func (w *wired) structure(m *child) error {
 			return err
 		}
 		slices.Sort(all)
-		name := fmt.Sprintf("(B) %s beside %d records", step.name, wireRecords)
+		name := fmt.Sprintf("(B) %s beside %d records", step.name, w.records)
 		if step.answer != nil {
 			took := all[len(all)/2]
 			b.add(name+", from acknowledgement to answer at "+strconv.Itoa(wirePoints)+" service points", took.Round(time.Millisecond).String(),
@@ -150,7 +150,7 @@ func (w *wired) fullAgain() error {
 		return errors.Join(err, errors.New(d.Message))
 	}
 	took := time.Since(start)
-	w.b.add(fmt.Sprintf("(B) a full deployment of %d records without changes", wireRecords), took.Round(time.Millisecond).String(),
+	w.b.add(fmt.Sprintf("(B) a full deployment of %d records without changes", w.records), took.Round(time.Millisecond).String(),
 		fullTime.String(), float64(took)/float64(fullTime), "at most 1", took <= fullTime)
 	return nil
 }

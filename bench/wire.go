@@ -22,12 +22,13 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The number of records in the zone, of service points that serve it, and of changes per second.
+// The number of records in the zone, of service points that serve it, and of changes per second. With -big, the zone has bigWireRecords.
 const (
-	wireRecords = 1_000_000
-	wirePoints  = 3
-	wireRate    = 100
-	highRate    = 1000
+	wireRecords    = 1_000_000
+	bigWireRecords = 10_000_000
+	wirePoints     = 3
+	wireRate       = 100
+	highRate       = 1000
 	// lonelyChanges is the number of changes that are made one after another.
 	lonelyChanges = 200
 	// crowdRecords and crowdPoints are those of the measurement with many service points.
@@ -37,18 +38,23 @@ const (
 
 // wired is a manager with service points that serve its zone.
 type wired struct {
-	b      *bench
-	api    *client.Client
-	zone   string
-	points []string // the addresses of the name servers
-	agents []*child
-	last   int // the number of the last change
+	b       *bench
+	api     *client.Client
+	zone    string
+	records int      // of the zone, at first
+	points  []string // the addresses of the name servers
+	agents  []*child
+	last    int // the number of the last change
 }
 
 // wire measures (B): the time from the acknowledgement of a change to the answer of one service point and of three, and the CPU time of the
 // agent.
 func (b *bench) wire() error {
-	w, m, err := b.newWired(wireRecords)
+	records := wireRecords
+	if b.big {
+		records = bigWireRecords
+	}
+	w, m, err := b.newWired(records)
 	if err != nil {
 		return err
 	}
@@ -61,7 +67,7 @@ func (b *bench) wire() error {
 	if err != nil {
 		return err
 	}
-	b.addResult("(B) the first deployment of a zone of a million records to a service point", took.Round(time.Millisecond).String())
+	b.addResult(fmt.Sprintf("(B) the first deployment of a zone of %d records to a service point", records), took.Round(time.Millisecond).String())
 	if err := w.settle(m); err != nil { // the zone is examined as a whole after its view has become live
 		return err
 	}
@@ -124,7 +130,7 @@ func (b *bench) newWired(records int) (*wired, *child, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &wired{b: b, api: &client.Client{Base: "http://" + m.addr, Token: m.token}, zone: zone}, m, nil
+	return &wired{b: b, api: &client.Client{Base: "http://" + m.addr, Token: m.token}, zone: zone, records: records}, m, nil
 }
 
 // serve starts more service points.
@@ -150,7 +156,7 @@ func (w *wired) stop() {
 
 // settle waits until the manager has used less than 20 ms of CPU time in half a second: it has no work left.
 func (w *wired) settle(m *child) error {
-	for range 60 {
+	for range 600 {
 		before, err := cpuOf(m.cmd.Process.Pid)
 		if err != nil {
 			return err
@@ -161,7 +167,7 @@ func (w *wired) settle(m *child) error {
 			return err
 		}
 	}
-	return errors.New("the manager has worked for 30 s without an end")
+	return errors.New("the manager has worked for five minutes without an end")
 }
 
 // measure adds the median and the 99 % of the durations of changes at a rate, as changes does. A limit of 0 is no goal.

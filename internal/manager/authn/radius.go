@@ -63,41 +63,52 @@ func (r RADIUS) Check(ctx context.Context, name, password string) (id Identity, 
 	return id, unavailable("the answer has the code %d", answer.code)
 }
 
-// ask sends a request, repeatedly until it is answered. Messages that are not the answer of a server with the secret are ignored.
+// ask sends a request, repeatedly until it is answered or ctx ends.
 func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage, error) {
-	ctx, end := context.WithTimeout(ctx, time.Duration(r.Retries+1)*r.Timeout)
+	dial, end := context.WithTimeout(ctx, r.Timeout)
 	defer end()
-	conn, err := outbound.Dialer().DialContext(ctx, "udp", net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
+	conn, err := outbound.Dialer().DialContext(dial, "udp", net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
 	if err != nil {
 		return nil, unavailable("connect: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // nothing is buffered
-	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
-	buffer := make([]byte, maxRADIUS)
-	for try := 0; try <= r.Retries; try++ {
+	for try := 0; try <= r.Retries && ctx.Err() == nil; try++ {
 		if _, err := conn.Write(request.encode()); err != nil {
 			return nil, unavailable("send: %w", err)
 		}
-		if err := conn.SetReadDeadline(time.Now().Add(r.Timeout)); err != nil {
-			return nil, unavailable("wait: %w", err)
-		}
-		for ctx.Err() == nil {
-			n, err := conn.Read(buffer)
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				break
-			}
-			if err != nil { // such as a closed port
-				return nil, unavailable("receive: %w", err)
-			}
-			answer, err := parseRADIUS(buffer[:n])
-			if err != nil || !answer.isAnswerTo(request, r.Secret) {
-				continue
-			}
-			if has, right := answer.checkSignature(request, r.Secret); !right && (has || r.Signed) {
-				return nil, unavailable("the answer has no Message-Authenticator, or a wrong one: the server must send it (RFC 3579 section 3.2)")
-			}
-			return answer, nil
+		if answer, err := r.await(ctx, conn, request); answer != nil || err != nil {
+			return answer, err
 		}
 	}
+	if ctx.Err() != nil {
+		return nil, unavailable("wait for the answer: %w", context.Cause(ctx))
+	}
 	return nil, unavailable("no answer within %s", time.Duration(r.Retries+1)*r.Timeout)
+}
+
+// await returns the answer to a request; nil if none arrives within the timeout, or before ctx ends. Messages that are not the answer of a
+// server with the secret are ignored.
+func (r RADIUS) await(ctx context.Context, conn net.Conn, request *radiusMessage) (*radiusMessage, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(r.Timeout)); err != nil {
+		return nil, unavailable("wait: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
+	buffer := make([]byte, maxRADIUS)
+	for {
+		n, err := conn.Read(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, nil
+		}
+		if err != nil { // such as a closed port
+			return nil, unavailable("receive: %w", err)
+		}
+		answer, err := parseRADIUS(buffer[:n])
+		if err != nil || !answer.isAnswerTo(request, r.Secret) {
+			continue
+		}
+		if has, right := answer.checkSignature(request, r.Secret); !right && (has || r.Signed) {
+			return nil, unavailable("the answer has no Message-Authenticator, or a wrong one: the server must send it (RFC 3579 section 3.2)")
+		}
+		return answer, nil
+	}
 }

@@ -197,12 +197,48 @@ func TestRADIUSPassword(t *testing.T) {
 	}
 }
 
-// TestRADIUSPortClosed checks that a closed port ends a sign-in without sending the request over and over.
+// TestRADIUSPortClosed checks that a closed port ends a sign-in before its first time-out.
 func TestRADIUSPortClosed(t *testing.T) {
 	r := RADIUS{Host: "127.0.0.1", Port: int64(freeport.Reserve(t).Port()), Secret: "shared here", Timeout: 20 * time.Second, Retries: 2}
 	ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
 	defer end()
 	if _, err := r.Check(ctx, "carol", "x"); !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, ctx.Err())
+	}
+}
+
+// TestRADIUSWithoutAnswer checks that a request is sent as often as configured to a server that does not answer, and once if the sign-in is
+// cancelled meanwhile.
+func TestRADIUSWithoutAnswer(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	received := func() (n int) {
+		for buffer := make([]byte, maxRADIUS); ; n++ {
+			if err := silent.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := silent.ReadFrom(buffer); err != nil {
+				return n
+			}
+		}
+	}
+	r := RADIUS{Host: "127.0.0.1", Port: int64(silent.LocalAddr().(*net.UDPAddr).Port), Secret: "shared here", Timeout: 100 * time.Millisecond, Retries: 2}
+	if _, err := r.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) {
+		t.Errorf("without an answer: %v", err)
+	}
+	if n := received(); n != 3 {
+		t.Errorf("%d requests were sent, and 3 are configured", n)
+	}
+	r.Timeout = time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := r.Check(ctx, "carol", "x"); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if n := received(); n != 1 {
+		t.Errorf("%d requests were sent by a cancelled sign-in", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	wire "portolan/internal/base/dnsmsg"
 	"portolan/internal/engine/resource"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dns"
@@ -18,7 +19,6 @@ import (
 	"portolan/internal/manager/workflow"
 	"portolan/internal/testkit/apitest"
 	"portolan/internal/testkit/snmpagent"
-	wire "portolan/internal/base/dnsmsg"
 )
 
 // startNames starts a DNS server with PTR records, and returns its address.

@@ -18,7 +18,8 @@ func TestServicesFollowTheProfile(t *testing.T) {
 			`"interfaces":[{"managementAddress":"10.0.0.5"}]}`)
 		return server, m.Want(200, "GET", "/api/v2/servers/"+server+"/services", "")
 	}
-	if _, r := create("foreign", "OTHER_DNS_SERVER", ""); r.Count() != 0 {
+	foreign, r := create("foreign", "OTHER_DNS_SERVER", "")
+	if r.Count() != 0 {
 		t.Errorf("a foreign server has services: %s", r.Body)
 	}
 	planned, r := create("planned", "PORTOLAN_SERVICE_POINT", "")
@@ -50,7 +51,7 @@ func TestServicesFollowTheProfile(t *testing.T) {
 		if err := m.Store.Update(t.Context(), store.Author{}, m.Address.Seed); err != nil {
 			t.Fatal(err)
 		}
-		for at, want := range map[string]int{server: 1, planned: 1} {
+		for at, want := range map[string]int{server: 1, planned: 1, foreign: 0} {
 			if r := m.Want(200, "GET", "/api/v2/servers/"+at+"/services", ""); r.Count() != want {
 				t.Errorf("after a start, server %s has %s", at, r.Body)
 			}

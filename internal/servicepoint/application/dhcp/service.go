@@ -137,13 +137,13 @@ func (s *service) ping(a netip.Addr, seconds uint32) (hardware net.HardwareAddr,
 			}
 			asked <- hardware
 		}()
-		if s.echo(a, limit) {
-			limit = min(limit, neighborTime) // for the hardware address alone
-			answers = true
+		wait := limit
+		if answers = s.echo(a, limit); answers {
+			wait = min(limit, neighborTime) // for the hardware address alone
 		}
 		select {
 		case hardware = <-asked:
-		case <-time.After(limit):
+		case <-time.After(wait):
 		}
 		return hardware, answers || hardware != nil
 	}
