@@ -17,6 +17,9 @@ import (
 // AddressPath is the path of the address API, below which the paths of resources are.
 const AddressPath = "/api/v2/"
 
+// FleetPath is the path of the fleet API, below which the paths of its collections are.
+const FleetPath = "/user/api/v1/"
+
 // Client sends requests to one manager, or to one service point for its diagnostics.
 type Client struct {
 	// Base is the manager's URL, such as http://127.0.0.1:8080.

@@ -63,5 +63,6 @@ func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOpt
 
 // TryDelete returns the counts of a deletion without deleting anything.
 func (c *Client) TryDelete(ctx context.Context, resource string) (t Tally, err error) {
-	return t, c.send(ctx, http.MethodDelete, AddressPath+resource, map[string]string{"x-portolan-dry-run": "true"}, nil, &t)
+	err = c.send(ctx, http.MethodDelete, AddressPath+resource, map[string]string{"x-portolan-dry-run": "true"}, nil, &t)
+	return t, err
 }

@@ -119,7 +119,7 @@ func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error)
 // key label is NAME:VALUE, or NAME for any value. It returns an error if the manager does not know a field, because the manager would
 // ignore the field and list all service points.
 func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance, error) {
-	path := "/user/api/v1/fleetInstances"
+	path := FleetPath + "fleetInstances"
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -148,7 +148,7 @@ func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance,
 
 // Instance reads one service point.
 func (c *Client) Instance(ctx context.Context, id string) (i Instance, err error) {
-	err = c.Do(ctx, http.MethodGet, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, &i)
+	err = c.Do(ctx, http.MethodGet, FleetPath+"fleetInstances/"+url.PathEscape(id), nil, &i)
 	return i, err
 }
 
@@ -167,23 +167,23 @@ func (c *Client) CreateInstance(ctx context.Context, name, description string, n
 
 // Rekey creates a new registration key for a service point. The manager rejects its certificate from then on.
 func (c *Client) Rekey(ctx context.Context, id string) (created Created, err error) {
-	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
+	err = c.Do(ctx, http.MethodPost, FleetPath+"fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
 	return created, err
 }
 
 // AddNode allows a service point one more node and returns the registration data for it.
 func (c *Client) AddNode(ctx context.Context, id string) (created Created, err error) {
-	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes", nil, &created)
+	err = c.Do(ctx, http.MethodPost, FleetPath+"fleetInstances/"+url.PathEscape(id)+"/nodes", nil, &created)
 	return created, err
 }
 
 // RemoveNode removes a node from a service point. The manager rejects the node's certificate from then on.
 func (c *Client) RemoveNode(ctx context.Context, id, node string) error {
-	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes/"+url.PathEscape(node), nil, nil)
+	return c.Do(ctx, http.MethodDelete, FleetPath+"fleetInstances/"+url.PathEscape(id)+"/nodes/"+url.PathEscape(node), nil, nil)
 }
 
 func applicationsPath(servicePoint string) string {
-	return "/user/api/v1/fleetInstances/" + url.PathEscape(servicePoint) + "/applications"
+	return FleetPath + "fleetInstances/" + url.PathEscape(servicePoint) + "/applications"
 }
 
 // Applications lists the applications of a service point.
@@ -281,13 +281,13 @@ func (c *Client) FleetEvents(ctx context.Context, id string) ([]FleetEvent, erro
 	var answer struct {
 		Data []FleetEvent `json:"data"`
 	}
-	err := c.Do(ctx, http.MethodGet, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/events", nil, &answer)
+	err := c.Do(ctx, http.MethodGet, FleetPath+"fleetInstances/"+url.PathEscape(id)+"/events", nil, &answer)
 	return answer.Data, err
 }
 
 // DeleteInstance deletes a service point.
 func (c *Client) DeleteInstance(ctx context.Context, id string) error {
-	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, nil)
+	return c.Do(ctx, http.MethodDelete, FleetPath+"fleetInstances/"+url.PathEscape(id), nil, nil)
 }
 
 // Exchange requests an access token for a key set. The client uses the token from then on.

@@ -19,7 +19,7 @@ func (c *Client) Releases(ctx context.Context) (all []Release, expires string, e
 		Data    []Release `json:"data"`
 		Expires string    `json:"expires"`
 	}
-	err = c.Do(ctx, http.MethodGet, "/user/api/v1/releases", nil, &answer)
+	err = c.Do(ctx, http.MethodGet, FleetPath+"releases", nil, &answer)
 	return answer.Data, answer.Expires, err
 }
 
@@ -35,7 +35,7 @@ type InstanceChange struct {
 
 // ChangeInstance changes a service point and returns its new state.
 func (c *Client) ChangeInstance(ctx context.Context, id string, change InstanceChange) (i Instance, err error) {
-	err = c.Do(ctx, http.MethodPatch, "/user/api/v1/fleetInstances/"+url.PathEscape(id), change, &i)
+	err = c.Do(ctx, http.MethodPatch, FleetPath+"fleetInstances/"+url.PathEscape(id), change, &i)
 	return i, err
 }
 
@@ -84,7 +84,7 @@ type Member struct {
 	Reason       string `json:"reason,omitempty"`
 }
 
-const rolloutsPath = "/user/api/v1/rollouts"
+const rolloutsPath = FleetPath + "rollouts"
 
 // StartRollout starts a rollout.
 func (c *Client) StartRollout(ctx context.Context, p Plan) (r Rollout, err error) {

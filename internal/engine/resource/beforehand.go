@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"portolan/internal/base/problem"
 )
 
-// NeedsAnswer is the error that BeforeWrite returns to have a question asked outside of the transaction, such as whether an address
-// answers. The transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
+// NeedsAnswer is the error that BeforeWrite returns if the rule needs an answer from outside of the transaction, such as that of a ping. The
+// transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
 type NeedsAnswer struct {
 	// About is the key of the answer, of a type of the package that asks.
 	About any
@@ -19,7 +17,9 @@ type NeedsAnswer struct {
 }
 
 // Error returns a text that is shown only where nothing can be asked.
-func (n NeedsAnswer) Error() string { return fmt.Sprintf("%v is not known here", n.About) }
+func (n NeedsAnswer) Error() string {
+	return fmt.Sprintf("%v: this change cannot ask outside of its transaction", n.About)
+}
 
 // Work returns the result of work that takes too long for a transaction, such as an RSA key. The work runs outside of the transaction
 // where that is possible. about identifies it.
@@ -53,9 +53,8 @@ type Outside struct {
 }
 
 // RetryWithWork runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
-// outside of a transaction: it asks at most maxAnswers questions, and runs long work. tooMany is the error message for more questions, with
-// a verb %d for maxAnswers.
-func (a *API) RetryWithWork(ctx context.Context, maxAnswers int, tooMany string, change func(o Outside) error) error {
+// outside of a transaction: it asks at most maxAnswers questions, and runs long work. A change that asks more fails with tooMany.
+func (a *API) RetryWithWork(ctx context.Context, maxAnswers int, tooMany error, change func(o Outside) error) error {
 	answers := map[any]any{}
 	work := map[string][]any{} // all results so far; each attempt uses them from the start
 	for {
@@ -74,7 +73,7 @@ func (a *API) RetryWithWork(ctx context.Context, maxAnswers int, tooMany string,
 			return err
 		}
 		if len(answers) >= maxAnswers {
-			return problem.BadRequest("NoSpaceForAddress", tooMany, maxAnswers)
+			return tooMany
 		}
 		answer, err := needs.Ask(ctx)
 		if err != nil {

@@ -64,9 +64,9 @@ type Collection struct {
 	From store.Source
 	// Aliases are names that replace an id in a path, such as sessions/current.
 	Aliases map[string]func(Caller) (int64, error)
-	// Unkept returns a resource without a row for GET of an alias, such as sessions/current of a bearer token. nil for collections
+	// Virtual returns a resource without a row for GET of an alias, such as sessions/current of a bearer token. nil for collections
 	// without such resources.
-	Unkept func(Caller) schema.Object
+	Virtual func(Caller) schema.Object
 	// Guard is the additional access rule of the collection.
 	Guard Guard
 	// SignIn makes a POST to the collection a sign-in: it runs before the transaction and returns the caller of the rest of the request.
@@ -77,8 +77,8 @@ type Collection struct {
 	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
 	// Numerous: the number of resources has no practical bound.
 	Numerous bool
-	// Kept: the parents and names of the resources are kept in memory, because links and rights of what is below them need them.
-	Kept bool
+	// CacheHeads keeps the parents and names of all resources in memory: links and access rights of resources below read them for each row.
+	CacheHeads bool
 	// Workflow returns the name of a type's changes in approval rules, such as IPV4_NETWORK; empty where changes of the type never need
 	// an approval. nil: no type needs one.
 	Workflow func(typeName string) string

@@ -20,7 +20,7 @@ type Target struct {
 	Any        bool  // a resource by its id, of any collection
 	List       bool  // the path names a list
 	Alias      bool  // the path has an alias in place of the id
-	Unkept     bool  // an alias for an object that is not stored: Collection.Unkept returns it
+	Virtual    bool  // an alias for an object that is not stored: Collection.Virtual returns it
 }
 
 // Vacancy describes the resources that the free space of a resource could hold.

@@ -74,7 +74,7 @@ const maxAskRetries = 5
 // askOnce tries the change, and stores the request.
 func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-	if err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
+	if err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered(), func(o resource.Outside) error {
 		rq.prefetched = o
 		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.previewApproval(tx, rq, t) })
 	}); err != nil {

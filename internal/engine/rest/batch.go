@@ -226,7 +226,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	replayed := false
 	depends := a.scopeOf(parts)
 	err := a.RetryWithWork(rq.Context(), maxBatchProbes,
-		"the change requires more than %d probes of addresses; send fewer changes at once", func(o resource.Outside) error {
+		problem.BadRequest("NoSpaceForAddress", "the change requires more than %d probes of addresses; send fewer changes at once", maxBatchProbes), func(o resource.Outside) error {
 			rq.prefetched = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 				replay, there, err := a.replay(tx, rq)

@@ -226,8 +226,8 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		}
 		t.Alias = true
 		if t.ID, err = alias(caller); err != nil {
-			t.Unkept = t.Collection.Unkept != nil && len(parts) == 2 && slices.Contains(onlyRead, r.Method)
-			if !t.Unkept {
+			t.Virtual = t.Collection.Virtual != nil && len(parts) == 2 && slices.Contains(onlyRead, r.Method)
+			if !t.Virtual {
 				return t, err
 			}
 		}
@@ -361,10 +361,10 @@ var onlyRead = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 
 // shownAt returns the row for GET of a target: the stored one, or one that is computed for the caller.
 func (a *Server) shownAt(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
-	if !t.Unkept {
+	if !t.Virtual {
 		return a.Locate(tx, t, caller)
 	}
-	o := t.Collection.Unkept(caller)
+	o := t.Collection.Virtual(caller)
 	typ := a.TypeNamed(schema.HeadOf(o).Type)
 	return typ.Row(o, nil)
 }

@@ -19,7 +19,7 @@ func methodsOf(t resource.Target) []string {
 	}
 	c := t.Collection
 	switch {
-	case t.Root, t.Any, t.Unkept:
+	case t.Root, t.Any, t.Virtual:
 		add(true, http.MethodGet)
 	case t.Sub != nil && t.List:
 		add(t.Sub.Clear, http.MethodDelete)

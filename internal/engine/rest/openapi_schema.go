@@ -50,7 +50,7 @@ func (a *Server) schema(t *schema.Type) doc {
 		}
 		properties[f.Name] = a.property(f)
 	}
-	if c := a.CollectionOf(t); c != nil && c.Unkept != nil { // what has no row has no id
+	if c := a.CollectionOf(t); c != nil && c.Virtual != nil { // an alias such as sessions/current can have no row, and then no id
 		properties["id"] = doc{"type": []string{"integer", "null"}, "format": "int64", "readOnly": true, "description": a.Descriptions["Head.id"]}
 	}
 	properties["type"] = doc{"type": "string", "const": t.Name, "description": a.Descriptions["Head.type"]}

@@ -91,10 +91,10 @@ const (
 // DefaultLimit is the page size without limit (spec.md section 8).
 const DefaultLimit = 1000
 
-// keptHeads returns the names of the collections whose heads are kept in memory.
-func keptHeads(a *resource.API) (names []string) {
+// cachedHeads returns the names of the collections whose heads are kept in memory.
+func cachedHeads(a *resource.API) (names []string) {
 	for _, c := range a.Collections() {
-		if c.Kept {
+		if c.CacheHeads {
 			names = append(names, c.Name)
 		}
 	}
@@ -110,7 +110,7 @@ func New(a *resource.API, settings Settings) *Server {
 		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
 		batching: make(chan struct{}, maxBatches),
 		heads: store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection },
-			Among: keptHeads(a)}),
+			Among: cachedHeads(a)}),
 		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	s.closing, s.cancelFeeds = context.WithCancel(context.Background())
 	s.ownPaths = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},

@@ -85,10 +85,12 @@ func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) erro
 }
 
 // maxProbes is the maximum number of addresses that are probed for one change. Probing takes time; no lock is held during it.
-const (
-	maxProbes         = 16
-	allProbesAnswered = "the first %d free addresses all answer a probe, so they are in use"
-)
+const maxProbes = 16
+
+// allProbesAnswered returns the error for a change that needs more probes.
+func allProbesAnswered() error {
+	return problem.BadRequest("NoSpaceForAddress", "the first %d free addresses all answer a probe, so they are in use", maxProbes)
+}
 
 // maxComment is the maximum length of the comment on a change, in bytes.
 const maxComment = 2000
@@ -121,7 +123,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		}
 	}
 	var ans answer
-	err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered, func(o resource.Outside) error {
+	err := a.RetryWithWork(rq.Context(), maxProbes, allProbesAnswered(), func(o resource.Outside) error {
 		rq.prefetched = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {

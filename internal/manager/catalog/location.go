@@ -13,7 +13,7 @@ import (
 
 // registerLocations declares the collection of locations.
 func registerLocations(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}, Kept: true}, &Location{})
+	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}, CacheHeads: true}, &Location{})
 }
 
 // Location is a country, which is created with the database, or a place below a country or another place.

@@ -59,6 +59,26 @@ func HoldersIn(tx *store.Tx, configuration int64, first, last netip.Addr, limit 
 	return all, err
 }
 
+// CountOtherLengths returns the number of current IPv6 leases from first to last that are not of prefixes with a length; 0 is the length of
+// addresses. It reads all of them.
+func CountOtherLengths(tx *store.Tx, configuration int64, first, last netip.Addr, length int) (n int, err error) {
+	if length == 0 {
+		length = first.BitLen()
+	}
+	err = tx.Each(func(scan func(...any) error) error {
+		var low, high []byte
+		if err := scan(&low, &high); err != nil {
+			return err
+		}
+		if space.FromPrefix(netip.PrefixFrom(store.KeyAddr(low), length)) != (space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}) {
+			n++
+		}
+		return nil
+	}, "SELECT low, high FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? AND state IN (?, ?)", configuration,
+		store.AddrKey(first), store.AddrKey(last), stateAllocated, stateLeased)
+	return n, err
+}
+
 // maxHeld is the maximum number of leases of a client that are read.
 const maxHeld = 100
 

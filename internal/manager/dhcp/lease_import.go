@@ -39,6 +39,8 @@ type LeaseImport struct {
 type importRange struct {
 	space.Range
 	excluded []space.Range
+	// delegated is the length of the prefixes that the range delegates; 0 for a range of addresses.
+	delegated int
 }
 
 // NewLeaseImport returns an import into a configuration. changed queues the changed networks for their servers.
@@ -264,6 +266,15 @@ func (i *LeaseImport) place(network int64, l leasefile.Lease) (reservation int64
 		return 0, refuseLease("%s is in no DHCP range of network %s (%d): extend a range, or reserve the address for its client", l.Address,
 			i.networkName(network), network)
 	}
+	switch length := ranges[at].delegated; {
+	case length == l.PrefixLength:
+	case l.PrefixLength == 0:
+		return 0, refuseLease("%s is in a DHCP range that delegates prefixes of the length %d, and leases no addresses: end the lease at the other "+
+			"server", l.Address, length)
+	default:
+		return 0, refuseLease("%s/%d is in a DHCP range of network %s (%d) without delegated-prefix-length %d: set that option at a range of its "+
+			"own, or end the lease at the other server", l.Address, l.PrefixLength, i.networkName(network), network, l.PrefixLength)
+	}
 	for _, one := range ranges[at].excluded {
 		if one.Has(l.Address) {
 			return 0, refuseLease("%s is excluded from its DHCP range (%s): change the exclusion, or end the lease at the other server",
@@ -292,8 +303,16 @@ func (i *LeaseImport) rangesOf(network int64) (all []importRange, err error) {
 		}); err != nil {
 		return nil, err
 	}
+	ids := make([]int64, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	lengths, err := ipam.DelegatedLengths(i.w.tx, ids)
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
-		one := importRange{Range: space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}}
+		one := importRange{Range: space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}, delegated: lengths[row.ID]}
 		o, err := i.w.api.Object(row)
 		if err != nil {
 			return nil, err

@@ -43,17 +43,16 @@ func (c *compiler) compileMACPools(members map[int64][]macRow) error {
 func (c *compiler) compileDenyPool(members map[int64][]macRow) error {
 	for _, id := range c.macPools {
 		row := c.rows[id]
-		if row.Type != "DenyMACPool" {
+		if row.Type != "DenyMACPool" || !c.deploys(id) {
 			continue
 		}
+		c.deny = id
 		unit := dhcpdata.MACPoolUnit(id)
 		c.add(unit, dhcpdata.MACPool{ID: id, Name: row.Name, Deny: true})
 		for _, m := range members[id] {
-			mac, err := macOctets(m.address)
-			if err != nil {
+			if err := c.addMACAddress(unit, m); err != nil {
 				return err
 			}
-			c.add(unit, dhcpdata.MACAddress{ID: m.id, Name: m.name, MAC: mac})
 		}
 	}
 	return nil
@@ -74,13 +73,21 @@ func (c *compiler) compileMACPool(row *store.Resource, members []macRow) error {
 	return nil
 }
 
-// addMember adds a hardware address to the unit of a pool.
-func (c *compiler) addMember(unit string, m macRow) error {
+// addMACAddress adds a hardware address to the unit of a pool.
+func (c *compiler) addMACAddress(unit string, m macRow) error {
 	mac, err := macOctets(m.address)
 	if err != nil {
 		return err
 	}
 	c.add(unit, dhcpdata.MACAddress{ID: m.id, Name: m.name, MAC: mac})
+	return nil
+}
+
+// addMember adds a hardware address and its options to the unit of a pool.
+func (c *compiler) addMember(unit string, m macRow) error {
+	if err := c.addMACAddress(unit, m); err != nil {
+		return err
+	}
 	row, _, err := c.get(m.id)
 	if err != nil || len(c.options[m.id]) == 0 {
 		return err

@@ -2,8 +2,12 @@ package dhcppublish
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 
+	"portolan/internal/base/plural"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/ipam"
 	"portolan/internal/wire/dhcpdata"
 )
@@ -41,12 +45,48 @@ func (c *compiler) ownService(name string, at level, into any) (bool, error) {
 // delegate makes a range a pool of prefixes if it has a delegated length.
 func (c *compiler) delegate(at level, p *dhcpdata.Pool) error {
 	set, err := c.ownService(ipam.DelegatedLengthOption, at, &p.DelegatedLength)
-	if err != nil || !set {
+	if err != nil || !c.v6 {
+		return err
+	}
+	if err := c.checkLeasedLengths(at.row, p); err != nil || !set {
 		return err
 	}
 	if ipam.CountPrefixes(p.Whole.First, p.Whole.Last, p.DelegatedLength).Sign() == 0 {
 		c.fail("range %s contains no whole prefix of the length %d, which it delegates", c.label(at.row), p.DelegatedLength)
 	}
+	return nil
+}
+
+// checkLeasedLengths refuses another delegated length of a range than the deployed one while clients have leases of that: the server would
+// give a client the prefix that contains, or is a part of, the prefix of another one.
+func (c *compiler) checkLeasedLengths(row *store.Resource, p *dhcpdata.Pool) error {
+	if c.before == nil {
+		return nil
+	}
+	if had := c.before[dhcpdata.NetworkUnit(row.Parent)]; had != nil {
+		for _, r := range had.Records {
+			if r[0] != 'P' {
+				continue
+			}
+			x, err := dhcpdata.Decode(r)
+			if err != nil {
+				return err
+			}
+			if one, is := x.(dhcpdata.Pool); is && one.ID == p.ID && one.DelegatedLength == p.DelegatedLength {
+				return nil
+			}
+		}
+	}
+	others, err := dhcp.CountOtherLengths(c.tx, c.configuration, p.Whole.First, p.Whole.Last, p.DelegatedLength)
+	if err != nil || others == 0 {
+		return err
+	}
+	kind := "addresses"
+	if p.DelegatedLength > 0 {
+		kind = fmt.Sprintf("prefixes of the length %d", p.DelegatedLength)
+	}
+	c.fail("range %s is one of %s, and has %s of others: end them, wait for their end, or use another range", c.label(row), kind,
+		plural.Count(others, "lease"))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package dhcppublish
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -268,17 +269,22 @@ type reportedLeases struct {
 	configuration int64
 	v6            bool
 	err           error
+	// lookups is the number of addresses that were looked up.
+	lookups int
 	// pair is the failover pair of the network; nil without one.
 	pair *pairOfExplained
 }
 
+// fail keeps the first error.
+func (l *reportedLeases) fail(err error) {
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("read leases: %w", err)
+	}
+}
+
 // state returns a reported lease.
 func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcpdata.LeaseState, ok bool) {
-	if err != nil {
-		l.err = fmt.Errorf("read leases: %w", err)
-		return s, false
-	}
-	if !there {
+	if l.fail(err); err != nil || !there {
 		return s, false
 	}
 	s = dhcpdata.LeaseState{Network: found.Network, Address: found.Address, Hardware: found.Hardware,
@@ -298,24 +304,30 @@ func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcp
 
 // Lease implements dhcpdata.Leases.
 func (l *reportedLeases) Lease(a netip.Addr) (dhcpdata.LeaseState, bool) {
+	if l.lookups++; l.lookups > maxLookups {
+		l.fail(problem.New(503, "ExplanationTooLong", "the range is nearly full: the explanation would read more than %d leases; read the leases of "+
+			"the range instead", maxLookups))
+		return dhcpdata.LeaseState{}, false
+	}
 	return l.state(dhcp.HolderAt(l.tx, l.configuration, a))
 }
 
-// ClientLease implements dhcpdata.Leases.
-func (l *reportedLeases) ClientLease(network int64, client string) (dhcpdata.LeaseState, bool) {
+// ClientLease implements dhcpdata.Leases. A lease comes before a former one, and both before an abandoned address.
+func (l *reportedLeases) ClientLease(network int64, client string) (found dhcpdata.LeaseState, ok bool) {
+	rank := map[dhcpdata.State]int{dhcpdata.Leased: 2, dhcpdata.Free: 1}
 	for _, s := range l.listOf(client) {
-		if s.Network == network {
-			return s, true
+		if s.Network == network && (!ok || cmp.Or(cmp.Compare(rank[s.State], rank[found.State]), cmp.Compare(s.Expires, found.Expires)) > 0) {
+			found, ok = s, true
 		}
 	}
-	return dhcpdata.LeaseState{}, false
+	return found, ok
 }
 
 // listOf returns the leases of a client.
 func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
 	var mac, identifier []byte
 	if l.v6 {
-		identifier = dhcpdata.DUIDOfIdentity6(client)
+		_, identifier, _ = dhcpdata.ParseIdentity6(client)
 	} else if rest, is := strings.CutPrefix(client, "c"); is {
 		identifier = []byte(rest)
 	} else if len(client) > 2 {
@@ -327,7 +339,7 @@ func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
 			all = append(all, s)
 		}
 	}
-	l.state(dhcp.Holder{}, false, err)
+	l.fail(err)
 	return all
 }
 
@@ -339,7 +351,7 @@ func (l *reportedLeases) HardwareLeases(network int64, hardware []byte) (all []d
 			all = append(all, s)
 		}
 	}
-	l.state(dhcp.Holder{}, false, err)
+	l.fail(err)
 	return all
 }
 
@@ -348,10 +360,12 @@ func (l *reportedLeases) OtherLeases(network int64, client string) []dhcpdata.Le
 	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
 }
 
-// maxExplored is the maximum number of addresses that are offered to a decision, and explorePage the number of leases in one query.
+// maxExplored is the maximum number of addresses that are offered to a decision, explorePage the number of leases in one query, and maxLookups
+// the maximum number of addresses that are looked up one by one.
 const (
 	maxExplored = 1 << 16
 	explorePage = 1000
+	maxLookups  = 20_000
 )
 
 // NextFree implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
@@ -359,8 +373,9 @@ func (l *reportedLeases) NextFree(_, _ int64, ranges []dhcpdata.Interval, abando
 	examined := 0
 	for _, r := range ranges {
 		for from, more := r.First, true; more; {
-			var all []dhcp.Holder
-			if all, l.err = dhcp.HoldersIn(l.tx, l.configuration, from, r.Last, explorePage); l.err != nil {
+			all, err := dhcp.HoldersIn(l.tx, l.configuration, from, r.Last, explorePage)
+			if err != nil {
+				l.fail(err)
 				return netip.Addr{}, false
 			}
 			last := r.Last
@@ -413,9 +428,7 @@ func (l *reportedLeases) Exhausted(int64) bool { return false }
 // CountUsed implements dhcpdata.Leases.
 func (l *reportedLeases) CountUsed(pool int64) uint64 {
 	used, err := dhcp.CountUsed(l.tx, pool)
-	if err != nil {
-		l.err = err
-	}
+	l.fail(err)
 	return used
 }
 

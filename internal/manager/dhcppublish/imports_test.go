@@ -143,25 +143,34 @@ func TestLeases6AreImported(t *testing.T) {
 	m := startAlone(t)
 	p := m.dhcpServer()
 	block := m.ID("/api/v2/configurations/"+p.configuration+"/blocks", `{"type":"IPv6Block","name":"six","range":"2001:db8::/32"}`)
-	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv6Network","name":"quay6","range":"2001:db8:0:1::/64"}`)
-	m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:0:1::100-2001:db8:0:1:ffff:ffff:ffff:ffff"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv6Network","name":"quay6","range":"2001:db8:1::/48"}`)
+	m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:1::100-2001:db8:1::ffff"}`)
+	delegating := m.ID("/api/v2/networks/"+network+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:1:8000::-2001:db8:1:ffff:ffff:ffff:ffff:ffff"}`)
+	m.ID("/api/v2/ranges/"+delegating+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"delegated-prefix-length","value":60}`)
 	end := m.Store.Now().Add(time.Hour).UTC().Format("1 2006/01/02 15:04:05")
 	one, log := p.importLeases(strings.ReplaceAll(`authoring-byte-order little-endian;
 ia-na "\007\000\000\000\000\003\000\001\000\000^\000S\001" {
-  iaaddr 2001:db8:0:1::101 { binding state active; max-life 3600; ends END; }
+  iaaddr 2001:db8:1::101 { binding state active; max-life 3600; ends END; }
 }
 ia-pd "\010\000\000\000\000\003\000\001\000\000^\000S\001" {
-  iaprefix 2001:db8:0:1:8000::/80 { binding state active; max-life 3600; ends END; }
+  iaprefix 2001:db8:1:8000::/60 { binding state active; max-life 3600; ends END; }
+}
+ia-pd "\011\000\000\000\000\003\000\001\000\000^\000S\001" {
+  iaprefix 2001:db8:1:9000::/64 { binding state active; max-life 3600; ends END; }
+}
+ia-na "\012\000\000\000\000\003\000\001\000\000^\000S\001" {
+  iaaddr 2001:db8:1:9000::1 { binding state active; max-life 3600; ends END; }
 }
 ia-ta "\010\000\000\000\000\003\000\001\000\000^\000S\001" {
-  iaaddr 2001:db8:0:1::102 { binding state active; ends END; }
+  iaaddr 2001:db8:1::102 { binding state active; ends END; }
 }
 `, "END", end))
-	if one.Text("created") != "2" || one.Text("refused") != "1" || !strings.Contains(log, "2001:db8:0:1::102 is a temporary address") {
+	if one.Text("created") != "2" || one.Text("refused") != "3" || !strings.Contains(log, "2001:db8:1::102 is a temporary address") ||
+		!strings.Contains(log, "without delegated-prefix-length 84") || !strings.Contains(log, "delegates prefixes of the length 80") {
 		t.Fatalf("the import is %s\n%s", one.Text("state"), log)
 	}
 	all := m.Want(200, "GET", "/api/v2/networks/"+network+"/leases?orderBy=asc(address)", "")
 	all.Shows(t, map[string]string{"data.0.identityAssociationIdentifier": "7", "data.0.clientIdentifier": "00030001" + "00005E005301",
-		"data.1.prefixLength": "80", "data.1.identityAssociationIdentifier": "8", "data.1.address": "2001:db8:0:1:8000::"})
+		"data.1.prefixLength": "80", "data.1.identityAssociationIdentifier": "8", "data.1.address": "2001:db8:1:8000::"})
 	m.Verify()
 }

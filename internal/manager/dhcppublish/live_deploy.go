@@ -15,8 +15,8 @@ type liveDeployment struct {
 	*compiler
 	row  *store.Resource
 	unit string
-	// before are the deployed units that change.
-	before dhcpdata.Units
+	// changes are the deployed units that change.
+	changes dhcpdata.Units
 }
 
 // deployTo deploys the changes of a network or a MAC pool to a server. It returns the service point to wake; empty if nothing changed.
@@ -31,9 +31,10 @@ func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server i
 		return "", err
 	}
 	d := &liveDeployment{compiler: c, row: row, unit: unit}
-	if d.before, err = unitsOf(tx, server, unit); err != nil {
+	if d.changes, err = unitsOf(tx, server, unit); err != nil {
 		return "", err
 	}
+	c.before = d.changes
 	live, err := isLive(row)
 	if err != nil {
 		return "", err
@@ -59,7 +60,7 @@ func (l *Live) deployTo(tx *store.Tx, row *store.Resource, unit string, server i
 	if after == nil {
 		return "", nil
 	}
-	number, err := storeUnits(tx, server, d.before, after)
+	number, err := storeUnits(tx, server, d.changes, after)
 	if err != nil || number == 0 {
 		return "", err
 	}
@@ -81,7 +82,7 @@ func (d *liveDeployment) compile() (after dhcpdata.Units, faults []string, err e
 	if faults = d.texts(true); len(faults) > 0 || len(d.units[d.unit]) == 0 {
 		return nil, faults, nil
 	}
-	if same, err := samePair(d.before[d.unit], d.units[d.unit]); err != nil || !same {
+	if same, err := samePair(d.changes[d.unit], d.units[d.unit]); err != nil || !same {
 		return nil, []string{"its role has another failover pair: run a full deployment"}, err
 	}
 	one, err := dhcpdata.EncodeUnit(d.unit, d.units[d.unit]...)
@@ -110,7 +111,7 @@ func (d *liveDeployment) ordersAlone(wasRead bool) (dhcpdata.Units, error) {
 			return nil, err
 		}
 	}
-	records := slices.DeleteFunc(slices.Clone(d.before[d.unit].Records), func(r dhcpdata.Record) bool { return r[0] == 'Q' })
+	records := slices.DeleteFunc(slices.Clone(d.changes[d.unit].Records), func(r dhcpdata.Record) bool { return r[0] == 'Q' })
 	for _, one := range d.orders[d.row.ID] {
 		r, err := dhcpdata.Encode(one)
 		if err != nil {
@@ -129,7 +130,7 @@ func (d *liveDeployment) removeMoved(after dhcpdata.Units) error {
 		return nil
 	}
 	var had []dhcpdata.Record
-	if one := d.before[d.unit]; one != nil {
+	if one := d.changes[d.unit]; one != nil {
 		had = one.Records
 	}
 	_, added := dhcpdata.Diff(had, after[d.unit].Records)
@@ -159,7 +160,7 @@ func (d *liveDeployment) removeMoved(after dhcpdata.Units) error {
 			return err
 		}
 		if len(left) < len(one.Records) {
-			d.before[id] = one
+			d.changes[id] = one
 			if len(left) == 0 { // the unit of the addresses in no pool is gone with the last one
 				continue
 			}
@@ -231,7 +232,7 @@ func (d *liveDeployment) check(after dhcpdata.Units) (refusal, err error) {
 	whole := dhcpdata.Units{}
 	for _, some := range []dhcpdata.Units{beside, server} {
 		for id, one := range some {
-			if d.before[id] == nil {
+			if d.changes[id] == nil {
 				whole[id] = one
 			}
 		}
@@ -260,6 +261,6 @@ func (d *liveDeployment) samePrefix(after dhcpdata.Units) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	was, err := networkItem(d.before[d.unit])
+	was, err := networkItem(d.changes[d.unit])
 	return now.Prefix == was.Prefix, err
 }

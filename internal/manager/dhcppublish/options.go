@@ -274,6 +274,9 @@ func (c *compiler) addService(unit string, at int64, one chosen) {
 	case described.Effect == "":
 		refuse("it has no effect: %s", described.Refusal)
 		return
+	case slices.Contains(described.Without, one.from.Level):
+		refuse("it has no effect at this level: set it at the %s, or at an object above it", described.TopLevel())
+		return
 	}
 	value, err := c.serviceValue(one, described)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/testkit/deploytest"
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
 )
@@ -213,4 +214,45 @@ func TestReserve6IsUndone(t *testing.T) {
 	state("DHCP_LEASED")
 	m.Want(200, "PATCH", "/api/v2/addresses/"+id, `{"state":"STATIC"}`, apitest.MergePatch)
 	state("DHCP_ALLOCATED")
+}
+
+// TestDelegatedLengthKeepsLeases checks that a range gets another delegated length only when no client has a prefix of the deployed one.
+func TestDelegatedLengthKeepsLeases(t *testing.T) {
+	p, prefixes := prefixPlan(t)
+	m := p.manager
+	p.point = "dhcp6"
+	m.Want(200, "PATCH", "/api/v2/servers/"+p.server, `{"servicePoint":"dhcp6"}`, apitest.MergePatch)
+	_, source := m.LeaseServer(p.configuration, "dhcp7")
+	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
+	lease := dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8110::"), PrefixLength: 60,
+		Start: start.Unix(), Expires: start.Add(24 * time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7}
+	source.Event(dhcplease.Begin, start, lease)
+	deploy := func() string {
+		return m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
+	}
+	option := func(length int) {
+		all := m.Want(200, "GET", "/api/v2/ranges/"+prefixes+"/deploymentOptions", "")
+		m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+all.Text("data.0.id"), "")
+		m.ID("/api/v2/ranges/"+prefixes+"/deploymentOptions", fmt.Sprintf(`{"type":"DHCPv6ServiceOption","name":"delegated-prefix-length","value":%d}`, length))
+	}
+	refused := func() {
+		t.Helper()
+		if got := deploytest.Await(&m.Client, deploy(), "FAILED"); !strings.Contains(got,
+			"is one of prefixes of the length 56, and has 1 lease of others") {
+			t.Errorf("the message is %s", got)
+		}
+	}
+	refused()
+	completes := func() {
+		t.Helper()
+		deploytest.AwaitPoint(&m.Client, deploy())
+		p.fetch()
+		p.confirms(p.revision)
+	}
+	option(60)
+	completes()
+	option(56)
+	refused()
+	source.Event(dhcplease.End, start.Add(time.Minute), lease)
+	completes()
 }

@@ -82,6 +82,9 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	if err != nil {
 		return p, err
 	}
+	if c.before = before; before == nil {
+		c.before = dhcpdata.Units{}
+	}
 	if had := before[dhcpdata.ServerUnit]; had != nil {
 		if c.snapshot, err = lastRequest(had); err != nil {
 			return p, err
@@ -117,7 +120,16 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	}
 	p.Summary = fmt.Sprintf("%s with %s and %s", plural.Count(len(c.networks), "network"), plural.Count(pools, "range"),
 		plural.Count(reservations, "reservation"))
+	firsts, err := c.newLive(before, after)
+	if err != nil {
+		return p, err
+	}
 	p.Commit = func(tx *store.Tx, serves string) (int64, error) {
+		for _, id := range firsts { // it may have changed since the snapshot, and no change of it was queued
+			if err := queueChange(tx, row.Configuration, id); err != nil {
+				return 0, err
+			}
+		}
 		return commitUnits(tx, row.Configuration, server, revision, there, serves, before, after)
 	}
 	return p, nil
@@ -198,10 +210,10 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 	if err := c.keepPairs(before, after); err != nil {
 		return nil, err
 	}
+	if err := c.keepPools(after); err != nil {
+		return nil, err
+	}
 	for _, id := range sortedKeys(c.units) {
-		if id != dhcpdata.ServerUnit && after[id] != nil { // the pool DENY with the options of DHCPv4
-			continue
-		}
 		one, err := dhcpdata.EncodeUnit(id, c.units[id]...)
 		if err != nil {
 			return nil, err
@@ -209,6 +221,81 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 		after[id] = one
 	}
 	return after, nil
+}
+
+// keepPools adapts the deployed MAC pools that a deployment of DHCPv6 keeps to the pool DENY: a member of DENY is in no other pool, and DENY
+// keeps its options, which are those of DHCPv4.
+func (c *compiler) keepPools(after dhcpdata.Units) error {
+	if !c.v6 || c.deny == 0 {
+		return nil
+	}
+	unit := dhcpdata.MACPoolUnit(c.deny)
+	members, denied := map[int64]bool{0: true}, map[string]bool{}
+	for _, x := range c.units[unit] {
+		if m, is := x.(dhcpdata.MACAddress); is {
+			members[m.ID], denied[string(m.MAC)] = true, true
+		}
+	}
+	for id, one := range after {
+		if !dhcpdata.IsMACPoolUnit(id) {
+			continue
+		}
+		if id != unit {
+			left, err := withoutMembers(one.Records, denied)
+			if err != nil {
+				return err
+			}
+			if delete(after, id); len(left) == 0 {
+				continue
+			}
+			if after[id], err = dhcpdata.NewUnit(id, left); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, r := range one.Records {
+			x, err := dhcpdata.Decode(r)
+			if err != nil {
+				return err
+			}
+			switch y := x.(type) {
+			case dhcpdata.Option:
+				if members[y.At] {
+					c.add(unit, y)
+				}
+			case dhcpdata.Service:
+				if members[y.At] {
+					c.add(unit, y)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// newLive returns the networks and MAC pools whose changes are live and that the server gets for the first time. A change of one is queued
+// only after that.
+func (c *compiler) newLive(before, after dhcpdata.Units) (ids []int64, err error) {
+	for _, id := range sortedKeys(c.rows) {
+		row, unit := c.rows[id], ""
+		switch row.Collection {
+		case "networks":
+			unit = dhcpdata.NetworkUnit(id)
+		case "macPools":
+			unit = dhcpdata.MACPoolUnit(id)
+		}
+		if after[unit] == nil || before[unit] != nil {
+			continue
+		}
+		live, err := isLive(row)
+		if err != nil {
+			return nil, err
+		}
+		if live {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // networkItem returns the item of the network of a unit.

@@ -54,6 +54,11 @@ func TestDHCPValidationOfNearerObjects(t *testing.T) {
 		}
 	}
 	r := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.1-10.0.0.50","splitAroundStaticAddresses":true}`)
+	for name, value := range map[string]string{"server-identifier": `"10.0.0.7"`, "declines": "false", "min-secs": "5", "ignore-client-uids": "true"} {
+		one := service("ranges/"+r, name, value)
+		fails("option " + name + " of IPv4DHCPRange 10.0.0.1-10.0.0.50: it has no effect at this level: set it at the network")
+		remove(one)
+	}
 	network := service("networks/"+p.network, "max-lease-time", "3600")
 	one := service("ranges/"+r, "min-lease-time", "90000")
 	fails("IPv4DHCPRange 10.0.0.1-10.0.0.50: min-lease-time 90000 is greater than max-lease-time 3600")

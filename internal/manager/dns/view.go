@@ -9,7 +9,7 @@ import (
 
 // registerViews declares the collection of views.
 func registerViews(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "views", Kept: true, Parents: []string{"configurations"},
+	r.Collection(resource.Collection{Name: "views", CacheHeads: true, Parents: []string{"configurations"},
 		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: countViewRecords}}, &View{})
 }
 

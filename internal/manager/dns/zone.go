@@ -12,7 +12,7 @@ import (
 
 // registerZones declares the collection of zones and the type Zone. Other zone types are declared separately.
 func registerZones(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "zones", Kept: true, Parents: []string{"views", "zones"}, Place: placeName,
+	r.Collection(resource.Collection{Name: "zones", CacheHeads: true, Parents: []string{"views", "zones"}, Place: placeName,
 		PlacedBy: "view", Default: "Zone",
 		Workflow: func(string) string { return "ZONE" },
 		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: countZoneRecords},

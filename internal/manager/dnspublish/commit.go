@@ -2,6 +2,7 @@ package dnspublish
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"portolan/internal/engine/resource"
@@ -97,17 +98,37 @@ func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]i
 	return changed, err
 }
 
-// publish stores the contents of the zones and of the server, and returns the servers whose content changed.
+// publish stores the contents of the zones and of the server, and returns the servers whose content changed. If the settings of the server
+// have changed since the snapshot, it returns errConcurrentDeployment or, if the outcome yields no more, queues the configuration, so that a
+// live change restores the later settings.
 func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	number, err := nextNumber(tx)
 	if err != nil {
 		return nil, err
+	}
+	if o.serving != nil {
+		switch err := o.serving.checkBase(tx, o.server); {
+		case errors.Is(err, errConcurrentDeployment) && o.insists:
+			tx.Touch(dueTopic)
+			again, err := requeueNumber(tx)
+			if err != nil {
+				return nil, err
+			}
+			if err := (due{o.configuration, dueAll, ""}).queue(tx, again, laneLive); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, err
+		}
 	}
 	changed, err = publish(tx, o.configuration, number, o.all, o.read)
 	if err != nil || o.serving == nil {
 		return changed, err
 	}
 	also, err := o.serving.serve(tx, o.server, number)
+	if errors.Is(err, errNoContent) && !o.insists { // another server gave the zone up meanwhile
+		err = errConcurrentDeployment
+	}
 	if err != nil {
 		return changed, err
 	}

@@ -320,6 +320,19 @@ func updateHash(tx *store.Tx, server, number int64, change func(*zonedata.Hash))
 // settingsOfServer is the purpose that the settings of a server are sealed for: they contain secret keys.
 const settingsOfServer = "settings of a name server"
 
+// errNoContent is the error for a zone in the content of a server that is not deployed.
+var errNoContent = errors.New("the zone is in the content of the server and is not deployed")
+
+// checkBase returns errConcurrentDeployment if the settings of the server have changed since the snapshot: the content may lack zones that
+// were deployed meanwhile, and contain zones that were deleted.
+func (s *serving) checkBase(tx *store.Tx, server int64) error {
+	_, now, _, err := revisionOf(tx, server)
+	if err == nil && now.settingsNumber != s.base {
+		err = errConcurrentDeployment
+	}
+	return err
+}
+
 // serve stores the content of a server, and reports whether it has changed.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
 	for i, z := range s.settings.Zones { // zones may have been copied meanwhile
@@ -369,7 +382,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	for _, z := range s.zones {
 		d := deployed[z.id]
 		if d.records == 0 {
-			return false, fmt.Errorf("zone %s is in the content of the server but has never been deployed", z.id)
+			return false, fmt.Errorf("zone %s: %w", z.id, errNoContent)
 		}
 		if contents[z.id] = d.hash; !served[z.id] {
 			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {

@@ -55,8 +55,10 @@ type Deployer struct {
 	mu         sync.Mutex
 	held       bool
 	leaseTried time.Time
-	// waitsChecked is when waits were last checked. It and turns are used by runDeployments only, the other fields by runLive only.
+	// waitsChecked is when waits were last checked. It, turns and conflicts are used by runDeployments only, the other fields by runLive only.
 	waitsChecked time.Time
+	// conflicts is the number of attempts of the running deployment that ended because the same content was deployed meanwhile.
+	conflicts int
 	// rolledAt is when keys were last checked.
 	rolledAt time.Time
 	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
@@ -177,8 +179,10 @@ func (d *Deployer) runDeployments(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(err, errConcurrentDeployment) { // it runs again
+		d.conflicts++
 		return nil
 	}
+	d.conflicts = 0
 	if p, ok := problem.As(err); ok && p.Status < 500 {
 		return d.end(ctx, next, failed, p.Message)
 	}
@@ -314,6 +318,8 @@ type outcome struct {
 	examined map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
+	// insists reports that the outcome is committed although the settings of the server have changed since the snapshot.
+	insists bool
 	// text is the summary of a service other than DNS.
 	text string
 	// statics are the dynamic records to make static.
@@ -348,7 +354,7 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 			return err
 		}
 		if o, err = d.prepare(tx, row, x); o != nil {
-			o.read = read
+			o.read, o.insists = read, d.conflicts >= maxConflictRetries
 		}
 		return err
 	}); err != nil {

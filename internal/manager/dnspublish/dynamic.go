@@ -55,6 +55,11 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 		if err != nil {
 			return err
 		}
+		for server, s := range o.servings { // first, because a conflict is no fault of the data
+			if err := s.checkBase(tx, server); err != nil {
+				return err
+			}
+		}
 		changed, err := publish(tx, o.configuration, number, o.all, o.read)
 		if err != nil {
 			return err

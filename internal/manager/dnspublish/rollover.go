@@ -361,7 +361,7 @@ func (p *plan) resign(r *rolling) (wrong error) {
 // rollKeys stores the times of keys, creates successors, and deletes keys that are no longer needed.
 func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	rolled := map[string]int{}
-	err := d.api.RetryWithWork(ctx, 0, "", func(o resource.Outside) error {
+	err := d.api.RetryWithWork(ctx, 0, errors.New("the rollover of keys asks no questions"), func(o resource.Outside) error {
 		return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			clear(rolled)
 			tx.Touch(rollTopic)

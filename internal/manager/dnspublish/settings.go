@@ -26,6 +26,8 @@ type serving struct {
 	settings      zonedata.Settings
 	zones         []*plannedZone
 	sealer        resource.Sealer
+	// base is the number of the settings that the server had in the snapshot; 0 if it had none.
+	base int64
 	// answers reports whether the server answers for any zone.
 	answers bool
 	// unserved are the zones that the server no longer serves, set by serve, for deleteUnserved.
@@ -54,6 +56,11 @@ func (s *serving) warn(format string, args ...any) {
 func (p *plan) servingOf(server int64) (*serving, error) {
 	s := &serving{configuration: p.configuration, sealer: p.api.Sealer,
 		settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	_, before, _, err := revisionOf(p.tx, server)
+	if err != nil {
+		return nil, err
+	}
+	s.base = before.settingsNumber
 	s.warnOfIdle(p, server)
 	// The views with zones that the server answers for, the zones that it forwards, and its policy zones.
 	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}

@@ -20,7 +20,7 @@ func registerSessions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, Guard: resource.Sessions, Hidden: true, Unlogged: true,
 		NoUp:    true,
 		SignIn:  login,
-		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}, Unkept: withoutSession}, &UserSession{})
+		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}, Virtual: withoutSession}, &UserSession{})
 }
 
 // States of a session.

@@ -16,9 +16,6 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// tooManyAsked is the message if a step needs too many probes.
-const tooManyAsked = "%d addresses were asked whether they answer, and more would have to be"
-
 // resultNames are the names of results in metrics.
 var resultNames = [...]string{unchanged: "unchanged", created: "created", updated: "updated", refused: "refused", undone: "undone"}
 
@@ -301,8 +298,10 @@ func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*e
 	}
 	defer func() { j.singly = false }()
 	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
+	tooMany := problem.BadRequest("NoSpaceForAddress", "this step would probe more than %d addresses: import fewer rows at once, or disable "+
+		"pingBeforeAssignEnabled", maxProbes)
 	for {
-		err = j.api.RetryWithWork(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
+		err = j.api.RetryWithWork(ctx, maxProbes, tooMany, func(o resource.Outside) error {
 			do := func(tx *store.Tx) (err error) {
 				outcomes, err = j.applyRows(tx, o, rows, wrong)
 				if err != nil || trial {

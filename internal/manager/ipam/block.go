@@ -16,7 +16,7 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "blocks", Kept: true, Parents: []string{"configurations", "blocks"}, Place: placeSpace,
+	r.Collection(resource.Collection{Name: "blocks", CacheHeads: true, Parents: []string{"configurations", "blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: blockMap,
 		Counts:  addressCounts,
 		Space:   resource.HoldsSpace,

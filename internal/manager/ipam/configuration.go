@@ -12,7 +12,7 @@ import (
 
 // registerConfigurations declares the collection of configurations.
 func registerConfigurations(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "configurations", Kept: true, Parents: []string{"configurations"}, Scope: true,
+	r.Collection(resource.Collection{Name: "configurations", CacheHeads: true, Parents: []string{"configurations"}, Scope: true,
 		Reports: []resource.Report{fullestReport}}, &Configuration{})
 }
 

@@ -14,7 +14,7 @@ import (
 
 // registerNetworks declares the collection of networks.
 func registerNetworks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "networks", Kept: true, Parents: []string{"blocks"}, Place: placeSpace,
+	r.Collection(resource.Collection{Name: "networks", CacheHeads: true, Parents: []string{"blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: networkMap,
 		Counts: networkCounts(), Space: resource.HoldsSpace, Workflow: workflowOnly("IPv4Network", "IPV4_NETWORK"),
 		Options: []resource.RequestHeader{traversal.Header(resource.Creating), reuseExisting.Header(resource.Creating),

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/resource"
 )
 
-// Options are the means of this package that a manager provides.
+// Options are the functions that the manager provides to package ipam (resource.Provide).
 type Options struct {
 	// Probe reports whether an address answers; nil where probing is not possible.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
@@ -18,7 +18,7 @@ type Options struct {
 type pinged struct{ address netip.Addr }
 
 // String returns the question.
-func (p pinged) String() string { return "whether " + p.address.String() + " answers a ping" }
+func (p pinged) String() string { return "ping of " + p.address.String() }
 
 // answered reports whether an address is known to answer a ping.
 func answered(c *resource.Change, a netip.Addr) bool {

@@ -294,8 +294,8 @@ func TestPublicRoutes(t *testing.T) {
 	}
 }
 
-// openDoor are the routes of the check-in door that take no certificate, each with why.
-var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
+// openCheckin are the routes of the check-in door that take no certificate, each with why.
+var openCheckin = map[string]string{checkin.EnrolPath: "it takes a registration key", checkin.HealthPath: "whether it is alive",
 	"/": "that there is nothing"}
 
 // TestCheckInRoutesRequireCertificate checks that each route of the check-in listener requires the certificate of a service point, except
@@ -303,8 +303,8 @@ var openDoor = map[string]string{checkin.EnrolPath: "it takes a registration key
 func TestCheckInRoutesRequireCertificate(t *testing.T) {
 	m := startAlone(t)
 	met := 0
-	for _, route := range m.doorRoutes {
-		if _, ok := openDoor[route]; ok {
+	for _, route := range m.checkinRoutes {
+		if _, ok := openCheckin[route]; ok {
 			met++
 			continue
 		}
@@ -315,8 +315,8 @@ func TestCheckInRoutesRequireCertificate(t *testing.T) {
 			t.Errorf("GET %s without a certificate answers %d %s", route, status, text)
 		}
 	}
-	if met != len(openDoor) || met == len(m.doorRoutes) {
-		t.Errorf("%d of %d open routes are there: %v", met, len(openDoor), m.doorRoutes)
+	if met != len(openCheckin) || met == len(m.checkinRoutes) {
+		t.Errorf("%d of %d open routes are there: %v", met, len(openCheckin), m.checkinRoutes)
 	}
 }
 

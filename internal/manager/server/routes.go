@@ -33,7 +33,7 @@ func (r *routes) Handle(pattern string, h http.Handler) {
 }
 
 // families returns the API families of a manager, the address API first. The routes, the OpenAPI document and the error for an unknown path
-// follow from them, so an API at another root is a folder with a Family, and one entry here.
+// follow from them. An API at another root is a folder with a Family, a parameter here, and an argument in apiHandler and Document.
 func families(address *addressapi.API, fleet *fleetapi.API) []*family.Family {
 	return []*family.Family{address.Family(), fleet.Family()}
 }
@@ -76,7 +76,11 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		_, err = w.Write(text)
 		return err
 	}))
-	nothing := m.chain.Handler(middleware.Plain("none"), nothingHere)
+	served := "the console is at /"
+	for _, f := range all {
+		served += ", the " + f.Name + " API at " + f.Root
+	}
+	nothing := m.chain.Handler(middleware.Plain("none"), notFound(served+", and their documentation at /api/docs"))
 	screens := console.Handler(nothing)
 	pages := m.chain.Reading(middleware.Plain("console"), func(w http.ResponseWriter, r *http.Request) error {
 		screens.ServeHTTP(w, r)
@@ -116,8 +120,8 @@ func (m *Manager) checkinHandler() http.Handler {
 			Enrolled:  func(err error) { countAccepted(m.metrics.enrolments, err) }, Updated: m.metrics.countUpdate,
 		}}).Routes(mux)
 	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
-	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
-	m.doorRoutes = mux.patterns
+	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), notFound("this listener serves the check-ins of service points; the APIs have a listener of their own")))
+	m.checkinRoutes = mux.patterns
 	return &mux.mux
 }
 
@@ -130,17 +134,11 @@ func compress(h http.Handler) (http.Handler, error) {
 	return wrap(h), nil
 }
 
-// roots returns the roots of the APIs, as words.
-var roots = sync.OnceValue(func() (text string) {
-	for _, f := range families(&addressapi.API{}, &fleetapi.API{}) {
-		text += ", the " + f.Name + " API at " + f.Root
+// notFound answers a request for a path that a listener does not have. served says what the listener serves.
+func notFound(served string) func(http.ResponseWriter, *http.Request) error {
+	return func(_ http.ResponseWriter, r *http.Request) error {
+		return problem.NotFound("%s does not exist: %s", r.URL.Path, served)
 	}
-	return text
-})
-
-// nothingHere answers a request for a path that does not exist with the roots of the APIs.
-func nothingHere(_ http.ResponseWriter, r *http.Request) error {
-	return problem.NotFound("%s does not exist: the console is at /%s, and their documentation at /api/docs", r.URL.Path, roots())
 }
 
 // maxLogged is the maximum length in bytes of an unverified name in the log.

@@ -167,9 +167,9 @@ type Manager struct {
 	authority *fleet.Authority
 	// published are the releases that it has for service points.
 	published publishedReleases
-	// routes are the paths that the listener of the APIs has beside those below Base, doorRoutes those of the check-in door: for the test
-	// that goes through all of them.
-	routes, doorRoutes []string
+	// routes are the paths of the API listener outside of Base, checkinRoutes those of the check-in listener. The tests of credentials
+	// request each.
+	routes, checkinRoutes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	// parking holds the connections of waiting service points.
@@ -408,7 +408,7 @@ func (m *Manager) serve() error {
 	if m.figures != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", m.chain.Reading(middleware.Plain("metrics"), m.showMetrics))
-		mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
+		mux.Handle("/", m.chain.Handler(middleware.Plain("none"), notFound("this listener serves /metrics")))
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })

@@ -106,8 +106,8 @@ type ServerFields struct {
 type Server struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
 	ServerFields
-	// Profile is the model of the machine. PORTOLAN_SERVICE_POINT is a service point of the fleet, which of the services has only
-	// DHCPActivityService (a Portolan extension). OTHER_DNS_SERVER is a server that Portolan does not operate.
+	// Profile is the model of the machine. PORTOLAN_SERVICE_POINT is a service point of the fleet (a Portolan extension); its only service
+	// is DHCPActivityService. OTHER_DNS_SERVER is a server that Portolan does not operate.
 	Profile string `api:"profile,required" enum:"ADONIS_XMB4|ADONIS_XMB3|ADONIS_XMB2|OTHER_DNS_SERVER|AFILIAS_DNS_SERVER|ADONIS_800|ADONIS_1200|ADONIS_1900|ADONIS_1950|DNS_DHCP_SERVER_20|DNS_DHCP_SERVER_45|DNS_DHCP_SERVER_60|DNS_DHCP_SERVER_100|DNS_DHCP_SERVER_100_D|LTM|GTM|DNS_DHCP_GEN4_7000|DNS_DHCP_GEN4_5000|DNS_DHCP_GEN4_4000|DNS_DHCP_GEN4_2000|CLOUD_DNS_SERVER|PORTOLAN_SERVICE_POINT"`
 	// DedicatedManagementEnabled controls whether the server is managed over an interface of its own.
 	DedicatedManagementEnabled bool `api:"dedicatedManagementEnabled,put"`

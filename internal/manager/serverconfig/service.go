@@ -40,8 +40,7 @@ func (x *Service) BeforeWrite(c *resource.Change) error {
 	}
 	if f := FieldsOf(o); !f.Connected && f.ServicePoint == "" {
 		return problem.BadRequest("ServerNotConnected",
-			"server %d is only planned: set connected or servicePoint before you configure its services",
-			row.ID)
+			"server %s (%d) is only planned: set connected or servicePoint before you configure its services", row.Name, row.ID)
 	}
 	return nil
 }

@@ -253,7 +253,7 @@ func (d *decider) checkClient() (Source, Reason) {
 	if s := all.service("booting"); s != nil && !s.flag {
 		return s.From, BootingOff
 	}
-	if d.f.Type == 0 {
+	if d.f.isBOOTP() {
 		if s := all.service("bootp"); s != nil && !s.flag {
 			return s.From, BOOTPOff
 		}
@@ -297,7 +297,7 @@ func (d *decider) permits(p *pool) (Source, Reason) {
 	if s := d.layers(p.network, p, nil).service("boot-unknown-clients"); s != nil && !s.flag && !d.f.known {
 		return s.From, UnknownClient
 	}
-	if d.f.Type == 0 && !all.flag("dynamic-bootp", false) {
+	if d.f.isBOOTP() && !all.flag("dynamic-bootp", false) {
 		return p.source(), BOOTPOff
 	}
 	return d.checkLimits()

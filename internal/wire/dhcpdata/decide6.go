@@ -335,14 +335,20 @@ func (d *decider6) isFree(a netip.Addr, client string) bool {
 }
 
 // available reports whether a reserved address or prefix is free for the client. One that is reserved for a hardware address belongs to the
-// hardware: firmware, boot loader and operating system of a machine have different DUIDs, and each replaces the lease of the one before.
+// hardware: firmware, boot loader and operating system of a machine have different DUIDs, and each replaces the lease of the one before. A
+// lease that an operator has ended keeps the address from others, and from the client until it asks for a new lease.
 func (d *decider6) available(r *reservation, client string) bool {
 	if d.isFree(r.Address, client) {
 		return true
 	}
 	l, ok := d.leases.Lease(r.Address)
-	return ok && !d.assigned[r.Address] && l.State != Abandoned && !l.Ended && len(r.MAC) > 0 && bytes.Equal(r.MAC, d.d.Hardware) &&
-		bytes.Equal(r.MAC, l.Hardware) && !bytes.Equal(DUIDOfIdentity6(l.Client), d.d.DUID)
+	begins := d.f.Message.Type == dhcpmsg.Solicit6 || d.f.Message.Type == dhcpmsg.Request6
+	if !ok || d.assigned[r.Address] || l.State == Abandoned || l.Ended && !begins {
+		return false
+	}
+	_, duid, _ := ParseIdentity6(l.Client)
+	return l.Client == client || len(r.MAC) > 0 && bytes.Equal(r.MAC, d.d.Hardware) && bytes.Equal(r.MAC, l.Hardware) &&
+		!bytes.Equal(duid, d.d.DUID)
 }
 
 // maxTries is the maximum number of addresses that pick examines beyond those that are known to be in use.

@@ -188,13 +188,14 @@ func Identity6(prefix bool, iaid uint32, duid []byte) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, iaid)) + string(duid)
 }
 
-// DUIDOfIdentity6 returns the DUID in an identity that Identity6 returned; nil for another text.
-func DUIDOfIdentity6(client string) []byte {
-	const head = 5
-	if len(client) < head {
-		return nil
+// ParseIdentity6 returns the number and the DUID of an identity that Identity6 returned. ok is false for another text, such as the identity
+// of a machine without a lease.
+func ParseIdentity6(client string) (iaid uint32, duid []byte, ok bool) {
+	const iaidAt, duidAt = 1, 5
+	if len(client) <= duidAt || IsStranger(client) {
+		return 0, nil, false
 	}
-	return []byte(client[head:])
+	return binary.BigEndian.Uint32([]byte(client[iaidAt:duidAt])), []byte(client[duidAt:]), true
 }
 
 // ServerDUID returns the identifier of the server; empty if it has none and serves no network of IPv6.

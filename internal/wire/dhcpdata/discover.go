@@ -18,7 +18,7 @@ type choice struct {
 
 // decideDiscover chooses an address and offers it.
 func (d *decider) decideDiscover() {
-	if d.prefersIPv6() {
+	if d.prefersIPv6(choice{network: d.candidates[0], reservation: d.reservation()}) {
 		return
 	}
 	chosen, from, reason := d.choose()
@@ -26,20 +26,23 @@ func (d *decider) decideDiscover() {
 		d.refuseAddress(from, reason)
 		return
 	}
+	if d.prefersIPv6(chosen) {
+		return
+	}
 	d.grant(chosen, Offer, ActOffer)
 }
 
-// prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925).
-func (d *decider) prefersIPv6() bool {
-	n, r := d.candidates[0], d.reservation()
-	all := d.layers(n, nil, r)
+// prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925). c is the choice whose options
+// apply: at first without a range.
+func (d *decider) prefersIPv6(c choice) bool {
+	all := d.layers(c.network, c.pool, c.reservation)
 	o := all.option(optionKey{code: optIPv6Only})
 	if o == nil || !d.requests[optIPv6Only] {
 		return false
 	}
 	d.note(o.From, "IPv6 only", "the client asks for the option, and gets no address")
 	d.d.Reply, d.d.Action, d.d.Reason = Offer, ActNothing, IPv6OnlyPreferred
-	d.reply(all, choice{network: n, reservation: r})
+	d.reply(all, choice{network: c.network, reservation: c.reservation})
 	return true
 }
 
@@ -120,10 +123,10 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	return c, pools[0].source(), Exhausted
 }
 
-// nextFree returns the address of a range that has been free for longest. The search of NextFree continues after the addresses that one
-// client cannot have, so a client of BOOTP, which cannot have those that are probed, gets the first free one instead.
+// nextFree returns a free address of a range: for a BOOTP client of a range whose addresses are probed the first one, otherwise the one that
+// has been free for longest. A BOOTP client cannot have a probed address, and NextFree does not return to addresses that it has skipped.
 func (d *decider) nextFree(p *pool, abandoned bool) (netip.Addr, bool) {
-	if d.f.Type != 0 || len(p.Probed) == 0 {
+	if !d.f.isBOOTP() || len(p.Probed) == 0 {
 		return d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
 	}
 	used, tries := d.leases.CountUsed(p.ID), uint64(0)
@@ -183,7 +186,7 @@ func (d *decider) isFree(a netip.Addr) bool {
 // the server. BOOTP has no offers, so an address that must be probed is not leased to its clients.
 func (d *decider) leasable(p *pool, a netip.Addr) bool {
 	n := p.network
-	if d.f.Type == 0 && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
+	if d.f.isBOOTP() && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
 		return false
 	}
 	return a != n.Identifier && !slices.Contains(d.f.Local, a) && !slices.Contains(d.c.Server.Addresses, a)
@@ -238,13 +241,14 @@ func (n *network) poolOf(a netip.Addr) *pool {
 	return nil
 }
 
-// available reports whether a reserved address is not held by another client, and not abandoned.
+// available reports whether a reserved address is not held by another client, and not abandoned. A lease that an operator has ended keeps
+// the address from others, not from the client that it is reserved for.
 func (d *decider) available(r *reservation) bool {
 	l, ok := d.leases.Lease(r.Address)
 	if !ok || l.State == Free {
 		return true
 	}
-	return l.State != Abandoned && d.holdsReserved(r, l) && !l.Ended
+	return l.State != Abandoned && d.holdsReserved(r, l)
 }
 
 // holdsReserved reports whether the client with a reservation holds the lease of its address.
@@ -298,16 +302,17 @@ func (d *decider) nameClient(all layers, c choice) {
 // leaseTime computes the length of the lease.
 func (d *decider) leaseTime(all layers, c choice) {
 	standard := all.number("default-lease-time", 86400)
-	maximum := all.number("max-lease-time", max(standard, 86400))
-	minimum := min(all.number("min-lease-time", min(300, standard)), maximum)
+	minimum := all.number("min-lease-time", min(300, standard))
+	maximum := all.number("max-lease-time", max(standard, minimum, 86400))
+	minimum = min(minimum, maximum)
 	seconds, from := standard, all.service("default-lease-time")
 	if data := d.f.Options[optLeaseTime]; len(data) == 4 {
 		seconds, from = uint32(data[0])<<24|uint32(data[1])<<16|uint32(data[2])<<8|uint32(data[3]), nil
 	}
-	if d.f.Type == 0 {
+	if d.f.isBOOTP() {
 		seconds, maximum = all.number("dynamic-bootp-lease-length", Infinite), Infinite
 	}
-	if c.reservation == nil && c.pool != nil && d.f.Type != 0 {
+	if c.reservation == nil && c.pool != nil && !d.f.isBOOTP() {
 		held, ok := d.leases.Lease(c.address)
 		mine := ok && held.State == Leased && d.holds(held)
 		if s := all.service("adaptive-lease-time-threshold"); s != nil && !mine && c.pool.size > 0 &&

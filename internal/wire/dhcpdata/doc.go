@@ -35,6 +35,9 @@ func ClassUnit(id int64) string { return classPrefix + strconv.FormatInt(id, 10)
 // MACPoolUnit returns the id of the unit of a MAC pool. The number 0 is the unit of the MAC addresses in no pool.
 func MACPoolUnit(id int64) string { return macPoolPrefix + strconv.FormatInt(id, 10) }
 
+// IsMACPoolUnit reports whether a unit is that of a MAC pool.
+func IsMACPoolUnit(unit string) bool { return strings.HasPrefix(unit, macPoolPrefix) }
+
 // parseUnit returns the prefix and the number of a unit's id.
 func parseUnit(id string) (prefix string, number int64, err error) {
 	if id == ServerUnit {

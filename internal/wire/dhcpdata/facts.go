@@ -34,6 +34,9 @@ type Facts struct {
 	stashed []byte
 }
 
+// isBOOTP reports whether the message is one of BOOTP, without a message type.
+func (f *Facts) isBOOTP() bool { return f.Type == 0 }
+
 // option returns an option, or a sub-option of the relay information.
 func (f *Facts) option(code, sub uint8) ([]byte, bool) {
 	data, ok := f.Options[code]

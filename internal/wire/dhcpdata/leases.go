@@ -72,7 +72,7 @@ const strangerPrefix = "s"
 // StrangerIdentity returns the identity that holds the abandoned address of a machine without a lease. hardware may be empty.
 func StrangerIdentity(hardware []byte) string { return strangerPrefix + string(hardware) }
 
-// IsStranger reports whether StrangerIdentity returned an identity.
+// IsStranger reports whether an identity is that of a machine without a lease (StrangerIdentity).
 func IsStranger(client string) bool { return strings.HasPrefix(client, strangerPrefix) }
 
 // Identity returns the identity of a client: its client identifier or, if there is none or it is ignored, its hardware address.

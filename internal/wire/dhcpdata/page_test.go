@@ -65,6 +65,15 @@ func serviceTable() string {
 		if effect == "" {
 			effect = "Refused: " + o.Refusal + "."
 		}
+		switch {
+		case len(o.Without) == 0:
+		case slices.Contains(o.Without, AtClass):
+			effect += " Refused below a " + string(o.TopLevel()) + "."
+		case slices.Contains(o.Without, AtAddress):
+			effect += " Refused at a range or an address."
+		default:
+			effect += " Refused at a range."
+		}
 		out += fmt.Sprintf("| `%s` | %s | %s |\n", o.Name, family, effect)
 	}
 	return out

@@ -15,7 +15,7 @@ func (d *decider) reply(all layers, c choice) {
 	out.ServerID = d.identifier(all)
 	out.Broadcast = d.f.Broadcast || all.flag("always-broadcast", false)
 	d.bootFields(all)
-	if d.f.Type == 0 && d.f.Options == nil && !all.flag("always-reply-rfc1048", false) {
+	if d.f.isBOOTP() && d.f.Options == nil && !all.flag("always-reply-rfc1048", false) {
 		return // the client sent no options
 	}
 	codes := d.listCodes(all)

@@ -101,8 +101,9 @@ func (d *decider6) grant(r *result, b binding) {
 func (d *decider6) lifetimes(b binding, hints []hint) (preferred, valid uint32) {
 	all := d.layers(b.network, b.pool, b.reservation)
 	standard := all.number("default-lease-time", 86400)
-	maximum := all.number("max-lease-time", max(standard, 86400))
-	minimum := min(all.number("min-lease-time", min(300, standard)), maximum)
+	minimum := all.number("min-lease-time", min(300, standard))
+	maximum := all.number("max-lease-time", max(standard, minimum, 86400))
+	minimum = min(minimum, maximum)
 	valid = standard
 	for _, h := range hints {
 		if h.address == b.address && h.valid > 0 {

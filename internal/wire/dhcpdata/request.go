@@ -81,7 +81,7 @@ func (d *decider) deny(kind kindOfRequest, from Source, reason Reason) {
 	authoritative := d.layers(d.candidates[0], nil, nil).flag("authoritative", false)
 	switch {
 	case reason == OwnedByPartner, reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting,
-		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.hasLease():
+		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.isKnown():
 		d.refuse(reason, from)
 		return
 	}
@@ -107,11 +107,11 @@ func aboutClient(reason Reason) bool {
 	return true
 }
 
-// hasLease reports whether the client has a lease in one of its networks.
-func (d *decider) hasLease() bool {
+// isKnown reports whether the client has, or had, a lease in one of its networks.
+func (d *decider) isKnown() bool {
 	return slices.ContainsFunc(d.candidates, func(n *network) bool {
 		l, ok := d.leases.ClientLease(n.ID, d.d.Client)
-		return ok && l.State == Leased
+		return ok && (l.State == Leased || l.State == Free)
 	})
 }
 
@@ -122,13 +122,14 @@ func (d *decider) examine(kind kindOfRequest, a netip.Addr) (c choice, from Sour
 		return c, d.candidates[0].source(), WrongNetwork
 	}
 	l, recorded := d.leases.Lease(a)
-	if recorded && l.Ended && d.holds(l) {
+	r := d.reservation()
+	if recorded && l.Ended && d.holds(l) && (kind != selecting || r == nil || r.Address != a) { // else it has got a new offer since
 		return c, n.source(), EndedByOperator
 	}
 	if recorded && l.Partner {
 		return c, n.source(), OwnedByPartner
 	}
-	if r := d.reservation(); r != nil {
+	if r != nil {
 		if r.Address == a {
 			if !d.available(r) {
 				return c, r.source(), LeasedToOther
@@ -174,7 +175,7 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 		return Source{}, Served
 	}
 	for _, n := range d.candidates { // a client that the server knows asks for a wrong address
-		if held, ok := d.leases.ClientLease(n.ID, d.d.Client); ok && held.Address != a && held.State == Leased {
+		if held, ok := d.leases.ClientLease(n.ID, d.d.Client); ok && held.Address != a && (held.State == Leased || held.State == Free) {
 			return n.source(), LeasedToOther
 		}
 	}

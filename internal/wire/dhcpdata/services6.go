@@ -55,7 +55,7 @@ var services6 = []ServiceOption{
 	{Name: "prefix-length-mode", V6: true, Value: Text, Values: []string{"prefer", "exact", "minimum", "maximum", "ignore"},
 		Effect: "Which ranges serve a client that asks for a length: prefer, exact, minimum, maximum or ignore."},
 	{Name: "rapid-commit", V6: true, Value: Boolean,
-		Effect: "A SOLICIT with the option rapid commit gets a REPLY with leases at once."},
+		Effect: "A SOLICIT with the option rapid commit gets a REPLY with leases at once.", Without: belowNetwork},
 	{Name: "release-on-roam", V6: true, Value: Boolean,
 		Effect: "A lease on a new link releases the leases of the association on other links."},
 	{Name: "shared-network", V6: true, Value: Text,

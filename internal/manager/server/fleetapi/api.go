@@ -37,7 +37,7 @@ const root = "/user/api/v1"
 
 // Family declares the API.
 func (a *API) Family() *family.Family {
-	return &family.Family{Name: "fleet", Root: "/user/api/v1", Tag: "fleet", Errors: family.BriefErrors(),
+	return &family.Family{Name: "fleet", Root: root, Tag: "fleet", Errors: family.BriefErrors(),
 		Paths: slices.Concat(a.instancePaths(), a.applicationPaths(), a.servicePointPaths(), a.releasePaths(), a.rolloutPaths(),
 			a.tokenPaths()),
 		Schemas: map[string]any{

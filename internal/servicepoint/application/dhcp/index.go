@@ -64,10 +64,20 @@ func (x *index) add(hash uint32, id slotID) {
 	if n := len(s.entries); s.count*5 >= n*4 {
 		before := s.entries
 		s.entries = make([]indexEntry, max(n+n/4, minEntries))
+		// Entries with equal hashes are next to each other: each is put behind the one before, so that many of them take no quadratic time.
+		last := indexEntry{}
+		at := 0
 		for _, one := range before {
-			if one.id != 0 {
-				s.put(one)
+			if one.id == 0 {
+				continue
 			}
+			if last.id == 0 || one.hash != last.hash {
+				at = s.place(one.hash)
+			}
+			for s.entries[at].id != 0 {
+				at = s.after(at)
+			}
+			s.entries[at], last = one, one
 		}
 	}
 	s.count++

@@ -1,10 +1,13 @@
 package dhcp
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"portolan/internal/wire/dhcpdata"
 )
 
 // TestIndex compares an index with a map while slots are added and removed. Few hashes, which are close to each other, make entries
@@ -36,4 +39,42 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRestoredAddressIsOfferedAgain checks that an address whose first lease could not be stored is the next one to be offered.
+func TestRestoredAddressIsOfferedAgain(t *testing.T) {
+	table := newTable(func() int64 { return 0 })
+	a := netip.MustParseAddr("10.0.0.10")
+	ranges := []dhcpdata.Interval{{First: a, Last: netip.MustParseAddr("10.0.0.10")}}
+	next := func() bool {
+		_, ok := table.NextFree(7, 8, ranges, false, func(netip.Addr) bool { return true })
+		return ok
+	}
+	if !next() {
+		t.Fatal("the address is not free")
+	}
+	l := &lease{network: 7, pool: 8, address: a, state: dhcpdata.Leased, expires: 100, holder: &holder{client: "h\x01a"}}
+	table.set(a, l)
+	if next() {
+		t.Fatal("a leased address is free")
+	}
+	table.restore(l, nil)
+	if !next() {
+		t.Error("the address is lost")
+	}
+}
+
+// TestIndexKeepsEqualHashes checks that an index with many slots of one hash finds each of them, as those of a client with one hardware address
+// and many identifiers.
+func TestIndexKeepsEqualHashes(t *testing.T) {
+	var x index
+	const n = 20_000
+	for id := range slotID(n) {
+		x.add(0x01000000, id+1)
+	}
+	found := 0
+	x.each(0x01000000, func(slotID) bool { found++; return true })
+	if found != n {
+		t.Errorf("%d slots, want %d", found, n)
+	}
 }

@@ -87,11 +87,7 @@ func (t *table) drop(o *offer) {
 		t.list(t.slots.find(o.address), l, true)
 		return
 	}
-	p := t.pool(o.pool)
-	p.exhausted = false
-	if o.pool != 0 && o.address.Is4() { // an address of IPv6 that was never leased is not kept for the next client
-		p.returned = append(p.returned, o.address)
-	}
+	t.giveBack(o.pool, o.address)
 }
 
 // dropExpired drops the offers that have expired.

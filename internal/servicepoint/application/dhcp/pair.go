@@ -272,6 +272,12 @@ func (e *engine) pairEnd(before, after *lease) {
 	p.machine.Mark(after.address)
 }
 
+// isHeldByPair reports whether the servers of a pair have not agreed yet that the address of a lease is free. The caller holds mu.
+func (e *engine) isHeldByPair(l *lease) bool {
+	p := e.pairOf(l.network)
+	return p != nil && p.recordOf(l, l.address).IsHeld()
+}
+
 // pairExpire handles the end of a lease of a pair by time: the owner asks the partner whether the address is free. It returns false for
 // other leases. The caller holds mu.
 func (e *engine) pairExpire(l *lease) bool {
@@ -279,7 +285,8 @@ func (e *engine) pairExpire(l *lease) bool {
 	if p == nil {
 		return false
 	}
-	reserved := e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware))
+	reserved := l.state != dhcpdata.Abandoned &&
+		e.content.Load().compiled.IsReserved(l.address, l.holder.client, []byte(l.holder.hardware))
 	r := p.recordOf(l, l.address)
 	if l.state == dhcpdata.Abandoned && !r.IsHeld() { // of an earlier release, which stored no holder: nobody else knows of it
 		return false

@@ -381,14 +381,20 @@ func TestPairRefusesOtherKey(t *testing.T) {
 	agree(t, one, two)
 }
 
-// TestPairFreesStrangersAddress checks that both servers of a pair learn of an address that a machine uses without a lease, whether its
-// hardware address is known or not, and that the address is free again on both after its time.
-func TestPairFreesStrangersAddress(t *testing.T) {
+// TestPairFreesAbandonedAddress checks that both servers of a pair learn of an address that a machine uses without a lease, whether its
+// hardware address is known or not, and of a reserved address that its client declines, and that the address is free again on both after its
+// time.
+func TestPairFreesAbandonedAddress(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 16)
 	agree(t, one, two)
-	for i, hardware := range []net.HardwareAddr{{2, 0, 0, 0, 0, 99}, nil} {
+	reserved := net.HardwareAddr{2, 0, 0, 0, 0, 9}
+	for i, by := range []*holder{holderWithout(net.HardwareAddr{2, 0, 0, 0, 0, 99}), holderWithout(nil),
+		{client: dhcpdata.Identity(1, reserved, nil), hardware: string(reserved)}} {
 		var a netip.Addr
+		if by.hardware == string(reserved) {
+			a = netip.MustParseAddr("10.0.0.20")
+		}
 		one.engine.mu.Lock()
 		p := one.engine.pairOf(7)
 		for n := range 16 {
@@ -396,7 +402,7 @@ func TestPairFreesStrangersAddress(t *testing.T) {
 				a = at
 			}
 		}
-		one.engine.abandon(&dhcpdata.Decision{Network: 7, Pool: 8, Address: a, AbandonSeconds: 2}, holderWithout(hardware), dhcplease.Abandon)
+		one.engine.abandon(&dhcpdata.Decision{Network: 7, Pool: 8, Address: a, AbandonSeconds: 2}, by, dhcplease.Abandon)
 		one.engine.mu.Unlock()
 		is := func(m *pairMember, state dhcpdata.State, held bool) bool {
 			m.engine.mu.Lock()
@@ -407,7 +413,7 @@ func TestPairFreesStrangersAddress(t *testing.T) {
 		waitFor(t, func() bool { return is(one, dhcpdata.Abandoned, true) && is(two, dhcpdata.Abandoned, true) })
 		waitFor(t, func() bool { return is(one, dhcpdata.Free, false) && is(two, dhcpdata.Free, false) })
 		if t.Failed() {
-			t.Fatalf("stranger %d", i)
+			t.Fatalf("case %d", i)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package dhcp
 import (
 	"hash/maphash"
 	"net/netip"
+
+	"portolan/internal/wire/dhcpdata"
 )
 
 // slotID identifies a slot; 0 is none.
@@ -73,8 +75,12 @@ func (s *slots) find(a netip.Addr) (found slotID) {
 	return found
 }
 
-// link adds a slot to the indexes of clients. A lease without a client or a hardware address is not found by it.
+// link adds a slot to the indexes of clients. A lease without a client or a hardware address is not found by it, and neither is a machine
+// without a lease: one that answers for a whole network would fill a part of the index.
 func (s *slots) link(id slotID, h *holder) {
+	if dhcpdata.IsStranger(h.client) {
+		return
+	}
 	if h.client != "" {
 		s.clients.add(s.hashes.ofText(h.client), id)
 	}
@@ -85,6 +91,9 @@ func (s *slots) link(id slotID, h *holder) {
 
 // unlink removes a slot from the indexes of clients.
 func (s *slots) unlink(id slotID, h *holder) {
+	if dhcpdata.IsStranger(h.client) {
+		return
+	}
 	if h.client != "" {
 		s.clients.remove(s.hashes.ofText(h.client), id)
 	}

@@ -123,10 +123,24 @@ func (t *table) set(a netip.Addr, l *lease) {
 	t.put(a, l)
 }
 
-// restore takes a change back, unless another one has followed.
+// restore takes a change back, unless another one has followed. An address that was never leased is the next one to be offered.
 func (t *table) restore(after, before *lease) {
-	if id := t.slots.find(after.address); id != 0 && t.slots.slot(id).version == after.version {
-		t.put(after.address, before)
+	if id := t.slots.find(after.address); id == 0 || t.slots.slot(id).version != after.version {
+		return
+	}
+	t.put(after.address, before)
+	if before == nil {
+		t.giveBack(after.pool, after.address)
+	}
+}
+
+// giveBack makes an address that was never leased the next one to be offered, because the cursor of the range has passed it. One of IPv6 is
+// not kept for the next client.
+func (t *table) giveBack(pool int64, a netip.Addr) {
+	p := t.pool(pool)
+	p.exhausted = false
+	if pool != 0 && a.Is4() {
+		p.returned = append(p.returned, a)
 	}
 }
 

@@ -122,7 +122,11 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 	now := e.clock.now()
 	before := e.table.lease(o.Address)
 	switch {
-	case before == nil || before.expires <= now:
+	case before == nil:
+	case o.Action == dhcpdata.ClearAddress && before.state == dhcpdata.Abandoned && (before.expires > now || e.isHeldByPair(before)):
+		e.change(before, endedLease(before, now), dhcplease.Clear, o.ID)
+		return
+	case before.expires <= now:
 	case o.Start != 0 && o.Action == dhcpdata.EndLease && before.start != o.Start: // the lease that the operator saw has ended
 	case o.Action == dhcpdata.EndLease && before.state == dhcpdata.Leased && !before.ended:
 		l := *before
@@ -130,9 +134,6 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 			l.expires = now + endedSeconds
 		}
 		e.change(before, &l, dhcplease.End, o.ID)
-		return
-	case o.Action == dhcpdata.ClearAddress && before.state == dhcpdata.Abandoned:
-		e.change(before, endedLease(before, now), dhcplease.Clear, o.ID)
 		return
 	}
 	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}

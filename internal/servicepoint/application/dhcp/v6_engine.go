@@ -2,7 +2,6 @@ package dhcp
 
 import (
 	"cmp"
-	"encoding/binary"
 	"encoding/hex"
 	"net/netip"
 
@@ -226,10 +225,8 @@ const vendorClass6 = 16
 
 // describe6 sets the members of a lease that only IPv6 has. The identity of the holder contains the DUID and the number of the association.
 func describe6(h *holder, out *dhcplease.Lease) {
-	const iaidAt, duidAt = 1, 5
-	if len(h.client) > duidAt && !dhcpdata.IsStranger(h.client) {
-		out.IAID = binary.BigEndian.Uint32([]byte(h.client[iaidAt:duidAt]))
-		out.DUID = hex.EncodeToString([]byte(h.client[duidAt:]))
+	if iaid, duid, ok := dhcpdata.ParseIdentity6(h.client); ok {
+		out.IAID, out.DUID = iaid, hex.EncodeToString(duid)
 	}
 	if data, ok := dhcpdata.SubOption([]byte(h.relay), stored6InterfaceID); ok {
 		out.InterfaceID = hex.EncodeToString(data)
