@@ -166,11 +166,11 @@ ia-ta "\010\000\000\000\000\003\000\001\000\000^\000S\001" {
 }
 `, "END", end))
 	if one.Text("created") != "2" || one.Text("refused") != "3" || !strings.Contains(log, "2001:db8:1::102 is a temporary address") ||
-		!strings.Contains(log, "without delegated-prefix-length 84") || !strings.Contains(log, "delegates prefixes of the length 80") {
+		!strings.Contains(log, "without delegated-prefix-length 64") || !strings.Contains(log, "delegates prefixes of the length 60") {
 		t.Fatalf("the import is %s\n%s", one.Text("state"), log)
 	}
 	all := m.Want(200, "GET", "/api/v2/networks/"+network+"/leases?orderBy=asc(address)", "")
 	all.Shows(t, map[string]string{"data.0.identityAssociationIdentifier": "7", "data.0.clientIdentifier": "00030001" + "00005E005301",
-		"data.1.prefixLength": "80", "data.1.identityAssociationIdentifier": "8", "data.1.address": "2001:db8:1:8000::"})
+		"data.1.prefixLength": "60", "data.1.identityAssociationIdentifier": "8", "data.1.address": "2001:db8:1:8000::"})
 	m.Verify()
 }
