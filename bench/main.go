@@ -87,7 +87,8 @@ func (b *bench) run(only string) error {
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},
 		{'u', b.sharedCheckIns}, {'o', b.sharedFleet}, {'v', b.sharedNext}, {'w', b.sharedUsage}, {'A', b.answers}, {'B', b.wire}, {'C',
 			b.rights},
-		{'D', b.sharedRights}, {'E', b.console}, {'F', b.largeWork}, {'G', b.cost}, {'H', b.crowd}, {'R', b.resolvers}} {
+		{'D', b.sharedRights}, {'E', b.console}, {'F', b.largeWork}, {'G', b.cost}, {'H', b.crowd}, {'J', b.zones},
+		{'R', b.resolvers}} {
 		if only != "" && !containsRune(only, m.name) {
 			continue
 		}

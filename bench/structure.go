@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 // The number of changes of each kind that are measured one after another, and the goals for them.
 const (
 	structuralChanges = 20
+	manyZones         = 10_000
 	structuralTime    = 50 * time.Millisecond
 	structuralCPU     = 20 * time.Millisecond
 	fullTime          = time.Second
@@ -62,8 +64,8 @@ func (w *wired) answersWith(name string, kind uint16, records int) error {
 	return nil
 }
 
-// structure measures changes of zones beside the large zone: the time until every service point answers, and the CPU time of the manager.
-func (w *wired) structure(m *child) error {
+// structure measures changes of zones beside others: the time until every service point answers, and the CPU time of the manager.
+func (w *wired) structure(m *child, beside string) error {
 	ctx, b := context.Background(), w.b
 	view, err := w.api.IDs(ctx, "views", "", 1)
 	if err != nil {
@@ -118,20 +120,60 @@ func (w *wired) structure(m *child) error {
 			return err
 		}
 		slices.Sort(all)
-		name := fmt.Sprintf("(B) %s beside %d records", step.name, w.records)
+		name := fmt.Sprintf("(B) %s beside %s", step.name, beside)
 		if step.answer != nil {
 			took := all[len(all)/2]
-			b.add(name+", from acknowledgement to answer at "+strconv.Itoa(wirePoints)+" service points", took.Round(time.Millisecond).String(),
+			b.add(name+", from acknowledgement to answer at "+strconv.Itoa(len(w.points))+" service points", took.Round(time.Millisecond).String(),
 				structuralTime.String(), float64(took)/float64(structuralTime), "at most 1", took <= structuralTime)
 		}
 		cpu := (after - before) / structuralChanges
 		b.add(name+", CPU time of the manager", cpu.String(), structuralCPU.String(), float64(cpu)/float64(structuralCPU), "at most 1",
 			cpu <= structuralCPU)
 	}
-	if err := w.fullAgain(); err != nil {
+	return nil
+}
+
+// zonesInBatch is the number of zones that one request creates.
+const zonesInBatch = 2000
+
+// zones measures (J): changes of zones beside many zones of one record each.
+func (b *bench) zones() error {
+	w, m, err := b.newWired(crowdRecords)
+	if err != nil {
 		return err
 	}
-	return w.measureDuringImport(m)
+	defer m.stop()
+	defer w.stop()
+	ctx := context.Background()
+	view, err := w.api.IDs(ctx, "views", "", 1)
+	if err != nil {
+		return err
+	}
+	for n := 0; n < manyZones; n += zonesInBatch {
+		var changes []client.BatchChange
+		for i := range zonesInBatch {
+			changes = append(changes, client.BatchChange{Method: http.MethodPost, Path: fmt.Sprintf("views/%d/zones", view[0]),
+				Body: map[string]any{"type": "Zone", "absoluteName": fmt.Sprintf("z%d.example", n+i), "deploymentEnabled": true}})
+		}
+		if _, err := w.api.Batch(ctx, changes, client.BatchOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := w.serve(1); err != nil {
+		return err
+	}
+	took, err := w.deploy()
+	if err != nil {
+		return err
+	}
+	b.addResult(fmt.Sprintf("(J) the first deployment of %d zones", manyZones), took.Round(time.Millisecond).String())
+	if err := w.settle(m); err != nil {
+		return err
+	}
+	if err := w.measure(0, 0, 0); err != nil {
+		return err
+	}
+	return w.structure(m, fmt.Sprintf("%d zones", manyZones))
 }
 
 // fullAgain measures a full deployment that changes nothing.

@@ -100,7 +100,13 @@ func (b *bench) wire() error {
 	if err := w.measure(wireRate, 50*time.Millisecond, 150*time.Millisecond); err != nil {
 		return err
 	}
-	return w.structure(m)
+	if err := w.structure(m, fmt.Sprintf("%d records", w.records)); err != nil {
+		return err
+	}
+	if err := w.fullAgain(); err != nil {
+		return err
+	}
+	return w.measureDuringImport(m)
 }
 
 // crowd measures (H): the time from the acknowledgement of a change to the answer of the last of 50 service points on this machine.

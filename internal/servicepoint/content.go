@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,9 +22,12 @@ import (
 
 // contents is the folder with an application's content: a chain of streams, each from one revision to the next, the first from nothing.
 // The application can serve it without the manager. One goroutine uses it at a time. The files are listed once: a change of the content
-// costs the same whatever the folder holds.
+// costs the same whatever the folder holds, apart from its share of the next full content (isFull).
 type contents struct {
 	dir string
+	// spread is a random number below 1. It delays the next full content, so that service points with the same content do not request it at
+	// the same time.
+	spread float64
 	// streams are the files in order, if listed is true.
 	streams []storedStream
 	listed  bool
@@ -38,7 +42,7 @@ type storedStream struct {
 
 // contentsOf returns the contents of an application, whose folder is below dir.
 func contentsOf(dir, application string) *contents {
-	return &contents{dir: filepath.Join(dir, contentFolder, application)}
+	return &contents{dir: filepath.Join(dir, contentFolder, application), spread: rand.Float64()} //nolint:gosec // not a secret
 }
 
 const contentFolder = "content"
@@ -55,12 +59,25 @@ func (c *contents) removeIncomplete() error {
 	return err
 }
 
-// maxContentStreams is the maximum number of streams after the first one. Their total size may be maxDifferences bytes plus half
-// the size of the first one. Beyond that the full content is requested again.
+// Limits of the streams after the first one. Their total size may be maxDifferences bytes plus half the size of the first one, and their
+// number one for each bytesForStream of that, but from minContentStreams to maxContentStreams. Beyond that the full content is requested
+// again: its cost for a change is bounded, and so is the number of files to read at a start.
 const (
-	maxContentStreams = 5000
+	minContentStreams = 5000
+	maxContentStreams = 40_000
+	bytesForStream    = 4096
 	maxDifferences    = 1 << 20
 )
+
+// isFull reports whether there are too many streams after the first one.
+func (c *contents) isFull() bool {
+	first, behind := c.streams[0].size, int64(0)
+	for _, one := range c.streams[1:] {
+		behind += one.size
+	}
+	limit := float64(min(max(first/bytesForStream, minContentStreams), maxContentStreams)) * (1 + c.spread/4)
+	return float64(len(c.streams)) > limit || behind > maxDifferences+first/2
+}
 
 // list reads the folder.
 func (c *contents) list() error {
@@ -118,11 +135,7 @@ func (c *contents) lastRevision() (revision string, full bool, err error) {
 	if err := c.list(); err != nil || len(c.streams) == 0 {
 		return "", false, err
 	}
-	behind := int64(0)
-	for _, one := range c.streams[1:] {
-		behind += one.size
-	}
-	return revisionOf(c.streams[len(c.streams)-1].name), len(c.streams) > maxContentStreams || behind > maxDifferences+c.streams[0].size/2, nil
+	return revisionOf(c.streams[len(c.streams)-1].name), c.isFull(), nil
 }
 
 // add stores a stream, which fetch writes, on the disk and returns its path. A stream from nothing replaces all before it, which prune

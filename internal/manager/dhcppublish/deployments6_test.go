@@ -131,4 +131,11 @@ func TestDHCPv6Deployment(t *testing.T) {
 		"&macAddress=02:00:00:00:00:01&vendorClassIdentifier=x": "vendorClassIdentifier"} {
 		m.Refused(400, "InvalidQueryParameterValue", field, "GET", "/api/v2/dhcpExplanation?network="+network+query, "")
 	}
+	p.confirms(p.revision)
+	m.ID("/api/v2/macPools/"+deny+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"NONE","interfaces":[{"id":`+own+`}]}`)
+	deploytest.AwaitPoint(&p.Client, p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`))
+	p.fetch()
+	if all := p.items(dhcpdata.MACPoolUnit(apitest.Number(t, deny))); len(all) > 0 {
+		t.Errorf("the pool DENY is deployed against its role: %v", all)
+	}
 }

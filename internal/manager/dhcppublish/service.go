@@ -224,9 +224,17 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 }
 
 // keepPools adapts the deployed MAC pools that a deployment of DHCPv6 keeps to the pool DENY: a member of DENY is in no other pool, and DENY
-// keeps its options, which are those of DHCPv4.
+// keeps its options, which are those of DHCPv4. DENY itself is removed if its roles do not name the server any more.
 func (c *compiler) keepPools(after dhcpdata.Units) error {
-	if !c.v6 || c.deny == 0 {
+	if !c.v6 {
+		return nil
+	}
+	if c.deny == 0 {
+		for _, id := range c.macPools {
+			if c.rows[id].Type == "DenyMACPool" {
+				delete(after, dhcpdata.MACPoolUnit(id))
+			}
+		}
 		return nil
 	}
 	unit := dhcpdata.MACPoolUnit(c.deny)

@@ -105,6 +105,9 @@ func (d *Deployer) Run(ctx context.Context) {
 	d.api.Store.WorkOn(live, []string{deployments, dueTopic}, pollInterval, d.log, "live changes", d.runLive, d.lease)
 }
 
+// maxLiveRun is the time after which runLive examines schedules and keys again, while live changes go on.
+const maxLiveRun = time.Second
+
 // runLive does the work that must not wait: schedules, key rollovers, and live changes.
 func (d *Deployer) runLive(ctx context.Context) (failure error) {
 	unchanged, known := d.noChanges.Now(struct{}{})
@@ -133,7 +136,11 @@ func (d *Deployer) runLive(ctx context.Context) (failure error) {
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
-	return d.deployAll(ctx, d.deployDue)
+	began := time.Now()
+	return d.deployAll(ctx, func(ctx context.Context) (more bool, err error) {
+		more, err = d.deployDue(ctx)
+		return more && time.Since(began) < maxLiveRun, err
+	})
 }
 
 // runBulk deploys the large changes of live views.
@@ -145,10 +152,14 @@ func (d *Deployer) runBulk(ctx context.Context) error {
 		return err
 	}
 	defer d.lease.Keep(ctx, d.log)()
-	if err := d.deployAll(ctx, d.deployBulk); err != nil {
-		return err
-	}
-	return d.deployAll(ctx, d.deployWhole)
+	return d.deployAll(ctx, func(ctx context.Context) (more bool, err error) { // in turn, because an import queues names all the time
+		names, err := d.deployBulk(ctx)
+		if err != nil {
+			return false, err
+		}
+		zones, err := d.deployWhole(ctx)
+		return names || zones, err
+	})
 }
 
 // runDeployments ends the waits for service points, and runs the next deployment.

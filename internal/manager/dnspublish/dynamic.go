@@ -14,17 +14,16 @@ func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.name, o.name))
 }
 
-// addStructure adds the entry for the roles, options and zones of the configuration, if it is queued. These precede the names.
+// addStructure adds the entries for the roles, options and zones of the configuration that are queued. These precede the names.
 func (now *dueEntries) addStructure(tx *store.Tx) error {
-	if now.all {
-		return nil
-	}
 	return tx.Each(func(scan func(...any) error) error {
 		r := dueRow{due: due{now.configuration, dueAll, ""}}
-		err := scan(&r.changed)
-		now.all, now.rows = true, append(now.rows, r)
-		return err
-	}, "SELECT changed FROM dns_due WHERE configuration = ? AND kind = ? AND what = ''", now.configuration, dueAll)
+		if err := scan(&r.name, &r.changed); err != nil || slices.Contains(now.rows, r) {
+			return err
+		}
+		now.rows = append(now.rows, r)
+		return now.add(r.kind, r.name)
+	}, "SELECT what, changed FROM dns_due WHERE configuration = ? AND kind = ?", now.configuration, dueAll)
 }
 
 // livePlan returns the plan for changes of laneLive: a new one after changes of its structure, else the previous one. It is nil if the
@@ -178,7 +177,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 		}
 	}
 	if now.all {
-		if err := d.prepareStructure(p, o, work, live, deployed); err != nil {
+		if err := d.prepareStructure(p, o, work, live, deployed, now.branches); err != nil {
 			return err
 		}
 	}
@@ -245,12 +244,16 @@ func (d *Deployer) prepareZone(p *plan, o *outcome, z *plannedZone, w *zoneWork,
 }
 
 // prepareStructure computes the content of the servers that were deployed to before, and adds the zones whose frames have changed to work.
+// changed are the zones that have changed, if nothing else of the structure has.
 func (d *Deployer) prepareStructure(p *plan, o *outcome, work works, live map[int64]int64,
-	deployed func(id string) (deployedZone, bool, error),
+	deployed func(id string) (deployedZone, bool, error), changed branches,
 ) error {
-	frames, err := readFrames(p.tx, o.configuration)
-	if err != nil {
-		return err
+	frames := map[string]frame{}
+	if changed == nil {
+		var err error
+		if frames, err = readFrames(p.tx, o.configuration); err != nil {
+			return err
+		}
 	}
 	o.servings = map[int64]*serving{}
 	examined := map[*plannedZone]bool{}
@@ -290,8 +293,13 @@ func (d *Deployer) prepareStructure(p *plan, o *outcome, work works, live map[in
 			if err != nil {
 				return err
 			}
-			if live[z.view] == 0 && there {
+			if live[z.view] == 0 && there || there && is.complete > 0 && !changed.affects(z) {
 				continue
+			}
+			if changed != nil {
+				if frames[z.id], err = readFrame(p.tx, z.id); err != nil {
+					return err
+				}
 			}
 			if err := d.examine(p, o, z, work, frames[z.id], is, there); err != nil {
 				return err

@@ -2,7 +2,9 @@ package dnspublish
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -203,6 +205,16 @@ func readFrames(tx *store.Tx, configuration int64) (map[string]frame, error) {
 		return nil
 	}, "SELECT f.zone, f.data FROM dns_frame f JOIN dns_zone z ON z.zone = f.zone WHERE z.configuration = ?", configuration)
 	return frames, err
+}
+
+// readFrame returns the frame that a zone was deployed with.
+func readFrame(tx *store.Tx, zone string) (frame, error) {
+	var data []byte
+	err := tx.QueryRow("SELECT data FROM dns_frame WHERE zone = ?", zone).Scan(&data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return frame{}, nil
+	}
+	return decodeFrame(data), err
 }
 
 // write stores the frame that a zone is deployed with.

@@ -20,7 +20,7 @@ const deployedName = "deployed"
 const dueTopic = "dns_due"
 
 // Kinds of queue entries: a name by the key of its record, an address, the roles, options and zones of the configuration, or a whole zone
-// by its id.
+// by its id. An entry for the configuration with the key of a zone concerns the zones at, above and below that name only.
 const (
 	dueName    = "name"
 	dueAddress = "address"
@@ -97,6 +97,8 @@ type liveFollower struct {
 	// views cache the views of zones, zones the live response policy zones of policies.
 	views map[int64]int64
 	zones map[int64][]*store.Resource
+	// branches is the number of zones that were queued by name.
+	branches int
 }
 
 // structuralCollections are the collections whose changes may affect any zone of their configuration.
@@ -118,6 +120,9 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	case slices.Contains(structuralCollections, r.Collection):
 		if !isStructural(r) || before != nil && after != nil && isEqualServed(before, after) {
 			return nil
+		}
+		if r.Collection == "zones" {
+			return f.markBranches(before, after)
 		}
 		return f.markAll(r)
 	case r.Collection == "blocks" || r.Collection == "networks":
@@ -254,7 +259,10 @@ func (f *liveFollower) checkNotDelegated(field string, view int64, key string) e
 }
 
 // markAll queues the whole configuration of a resource, if it has live views or the resource is a view.
-func (f *liveFollower) markAll(r *store.Resource) error {
+func (f *liveFollower) markAll(r *store.Resource) error { return f.mark(r, "") }
+
+// mark queues the configuration of a resource, or the branch of a zone in it.
+func (f *liveFollower) mark(r *store.Resource, branch string) error {
 	live, err := f.live.views(f.tx)
 	if err != nil {
 		return err
@@ -265,7 +273,7 @@ func (f *liveFollower) markAll(r *store.Resource) error {
 	}
 	for _, one := range live {
 		if one == configuration {
-			f.due[due{configuration, dueAll, ""}] = true
+			f.due[due{configuration, dueAll, branch}] = true
 			return nil
 		}
 	}
@@ -388,7 +396,9 @@ func (d due) queue(tx *store.Tx, number int64, lane int) error {
 
 // dueEntries are the queue entries of a configuration at a moment.
 type dueEntries struct {
+	// all reports that roles, options or zones have changed; branches are the keys of the zones if nothing else has.
 	all       bool
+	branches  branches
 	keys      []string
 	addresses []netip.Addr
 	rows      []dueRow
@@ -445,6 +455,7 @@ func readDue(tx *store.Tx, lane, limit int) (configuration int64, now dueEntries
 func (now *dueEntries) add(kind, what string) error {
 	switch kind {
 	case dueAll:
+		now.branches = now.branches.add(what, !now.all)
 		now.all = true
 	case dueName:
 		now.keys = append(now.keys, what)

@@ -81,7 +81,8 @@ func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) e
 		from, before = "", zonedata.Revision{}
 	}
 	w := zonedata.NewWriter(out, zonedata.Header{From: from, To: to.String()})
-	if from == "" || row.settingsNumber > before.Number {
+	structural := from == "" || row.settingsNumber > before.Number
+	if structural {
 		settings, err := p.Sealer.Open(tx, settingsOfServer, row.settings)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) e
 		w.Settings([]byte(settings))
 	}
 	if to.Number > before.Number {
-		if err := writeZones(tx, w, server.ID, from == "", before.Number); err != nil {
+		if err := writeZones(tx, w, server.ID, structural, before.Number); err != nil {
 			return err
 		}
 	}
@@ -102,19 +103,25 @@ type servedZone struct {
 	since int64
 }
 
-// writeZones writes the changes of the zones of a server after a number; all is true if the receiver has no content.
-func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after int64) error {
+// writeZones writes the changes of the zones of a server after a number; 0 is that of a receiver without content. structural reports that the
+// settings have changed, which name the zones of the server: otherwise it serves the same zones as before, and those that have changed are
+// found by their number.
+func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, structural bool, after int64) error {
+	all := after == 0
+	query, args := "dns_zone z CROSS JOIN dns_served s WHERE s.zone = z.zone AND s.server = ? AND z.number > ?", []any{server, after}
+	if structural {
+		query, args = "dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE s.server = ? AND (z.number > ? OR s.number > ?)", append(args, after)
+	}
 	var zones []servedZone
 	if err := tx.Each(func(scan func(...any) error) error {
 		var z servedZone
 		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.records, &z.since)
 		zones = append(zones, z)
 		return err
-	}, "SELECT z.zone, z.serial, z.hash, z.number, z.records, s.number FROM dns_served s JOIN dns_zone z ON z.zone = s.zone"+
-		" WHERE s.server = ? AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
+	}, "SELECT z.zone, z.serial, z.hash, z.number, z.records, s.number FROM "+query+" ORDER BY z.zone", args...); err != nil {
 		return err
 	}
-	if !all {
+	if !all && structural {
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id string
 			err := scan(&id)

@@ -240,17 +240,15 @@ func (z *servedZone) appendSets(out []ownedSet, owner string) []ownedSet {
 // findUnsigned returns the names that the stream changed in signed zones.
 func (t *contentReader) findUnsigned(next *served) map[zoneKey]*namesToSign {
 	out := map[zoneKey]*namesToSign{}
-	for _, v := range next.views {
-		for apex, z := range v.zones {
-			key, change := zoneKey{v.ID, apex}, t.zones[z.settings.ID]
-			before := t.before.zoneIn(key)
-			switch {
-			case z.signing == nil:
-			case before == nil || before.signing != z.signing || before.zone != z.zone || change != nil && change.altersAll(apex):
-				out[key] = &namesToSign{all: true}
-			case change != nil:
-				out[key] = &namesToSign{owners: change.owners(apex, z.signing.settings.Hashed)}
-			}
+	for v, z := range t.changedZones(next) {
+		key, change := zoneKey{v.ID, z.apex}, t.zones[z.settings.ID]
+		before := t.before.zoneIn(key)
+		switch {
+		case z.signing == nil:
+		case before == nil || before.signing != z.signing || before.zone != z.zone || change != nil && change.altersAll(z.apex):
+			out[key] = &namesToSign{all: true}
+		case change != nil:
+			out[key] = &namesToSign{owners: change.owners(z.apex, z.signing.settings.Hashed)}
 		}
 	}
 	return out

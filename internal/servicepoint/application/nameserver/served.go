@@ -2,10 +2,12 @@ package nameserver
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"reflect"
 
@@ -77,7 +79,7 @@ func (a *nameServer) applyContent(in io.Reader) error {
 	defer a.contentLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
-	signed := now.signings()
+	first := now
 	var due []map[zoneKey]*namesToSign
 	for {
 		next, names, anew, err := now.next(streams, &a.signatures)
@@ -96,7 +98,10 @@ func (a *nameServer) applyContent(in io.Reader) error {
 	}
 	a.served.Store(now)
 	a.ahead.add(due...)
-	if current := now.signings(); !maps.Equal(current, signed) {
+	if len(now.views) > 0 && len(first.views) > 0 && now.views[0] == first.views[0] { // the same zones
+		return nil
+	}
+	if current := now.signings(); !maps.Equal(current, first.signings()) {
 		a.signatures.forget(current)
 	}
 	return nil
@@ -133,7 +138,7 @@ func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due
 			return nil, nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	next.updateChains()
+	next.updateChains(t)
 	return next, t.findUnsigned(next), t.before != s, nil
 }
 
@@ -223,8 +228,50 @@ func (t *contentReader) End() error {
 	return nil
 }
 
+// changesRecordsOnly reports whether the stream changes records of existing zones alone.
+func (t *contentReader) changesRecordsOnly() bool {
+	if len(t.deleted) > 0 || len(t.before.views) == 0 || !bytes.Equal(t.settings, t.before.settings) {
+		return false
+	}
+	for _, c := range t.zones {
+		if c.isWhole() {
+			return false
+		}
+	}
+	return true
+}
+
+// makeShared returns the new content of a stream that changes records only: it shares all but the revision with the content before, so that
+// the cost does not depend on the number of zones.
+func (t *contentReader) makeShared() (*served, error) {
+	before, err := zonedata.ParseRevision(t.before.revision)
+	if err != nil {
+		return nil, err
+	}
+	hash := before.Hash
+	for id, c := range t.zones {
+		z := t.before.zones[id]
+		z.mu.RLock()
+		hash.RemoveZone(id, z.hash.String())
+		z.mu.RUnlock()
+		hash.AddZone(id, c.To)
+	}
+	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != hash {
+		return nil, errOtherRevision
+	}
+	next := *t.before
+	next.revision = t.to
+	return &next, nil
+}
+
+// errOtherRevision is the error for data whose hash is not that of its revision.
+var errOtherRevision = errors.New("the data of the zones does not match its revision")
+
 // make returns the new content; its changed zones are not updated yet.
 func (t *contentReader) make() (*served, error) {
+	if t.changesRecordsOnly() {
+		return t.makeShared()
+	}
 	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
 	hashes := map[string]string{}
 	for id, z := range t.before.zones {
@@ -241,7 +288,7 @@ func (t *contentReader) make() (*served, error) {
 		}
 	}
 	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, hashes) {
-		return nil, fmt.Errorf("the data of the zones does not match its revision")
+		return nil, errOtherRevision
 	}
 	var s zonedata.Settings
 	if err := json.Unmarshal(t.settings, &s); err != nil {
@@ -291,26 +338,46 @@ func (t *contentReader) signingOf(of zonedata.Zone, apex string) (*signing, erro
 	return newSigning(*of.Signing, apex, t.signatures)
 }
 
-// updateChains creates or removes the chains of zones before they are served. The caller ensures that no other goroutine changes zones.
-func (s *served) updateChains() {
-	for _, v := range s.views {
-		for _, z := range v.zones {
-			var next *chain
-			if z.signing == nil && len(z.settings.Primaries) > 0 {
-				if next = z.chain; next == nil {
-					next = z.presigned()
+// changedZones returns the zones of the new content that a stream can have changed, by view.
+func (t *contentReader) changedZones(next *served) iter.Seq2[*view, *servedZone] {
+	return func(yield func(*view, *servedZone) bool) {
+		for _, v := range next.views {
+			if !t.changesRecordsOnly() {
+				for _, z := range v.zones {
+					if !yield(v, z) {
+						return
+					}
+				}
+				continue
+			}
+			for id := range t.zones {
+				if z := v.zones[next.zones[id].apex]; z != nil && z.settings.ID == id && !yield(v, z) {
+					return
 				}
 			}
-			if z.signing != nil {
-				if next = z.chain; next == nil || next.isPresigned || next.hashed != z.signing.settings.Hashed {
-					next = z.newChain(z.signing.settings.Hashed)
-				}
+		}
+	}
+}
+
+// updateChains creates or removes the chains of changed zones before they are served. The caller ensures that no other goroutine changes
+// zones.
+func (s *served) updateChains(t *contentReader) {
+	for _, z := range t.changedZones(s) {
+		var next *chain
+		if z.signing == nil && len(z.settings.Primaries) > 0 {
+			if next = z.chain; next == nil {
+				next = z.presigned()
 			}
-			if next != z.chain {
-				z.lock()
-				z.chain = next
-				z.unlock()
+		}
+		if z.signing != nil {
+			if next = z.chain; next == nil || next.isPresigned || next.hashed != z.signing.settings.Hashed {
+				next = z.newChain(z.signing.settings.Hashed)
 			}
+		}
+		if next != z.chain {
+			z.lock()
+			z.chain = next
+			z.unlock()
 		}
 	}
 }
