@@ -38,13 +38,14 @@ test-all: ## what CI runs: all tests on both databases, and the rest
 	CI=true PORTOLAN_TEST_ALL=yes $(MAKE) test race lint rename-test terraform-test ansible-test release-test test-postgres conform cross test-long
 
 test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
-	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|Model|TestRandomChanges|TestOnPostgreSQL|TestExplanation'
-	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/nameserver -run 'AsNamed|AnswersEqual|OddMessages'
-	PORTOLAN_TEST_LONG=yes go test -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad'
+	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/server -run 'TestLong|TestOnPostgreSQL|TestExplanation'
+	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/manager/model ./internal/manager/authz -run 'Model|TestRandomChanges'
+	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./internal/servicepoint/application/nameserver -run 'AnswersMatch|AnswersEqual|OddMessages'
+	PORTOLAN_TEST_LONG=yes go test -v -timeout 30m ./internal/servicepoint/application/dhcp -run 'Differential|Killed|Crashes|Flood|Million|SwapUnderLoad' # prints figures
 	PORTOLAN_TEST_LONG=yes go test -v -timeout 40m ./internal/servicepoint/application/dhcp -run 'KeaRatio' # prints figures
 	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/wire/dhcppair
 	PORTOLAN_TEST_LONG=yes go test -v -timeout 20m ./internal/manager/dhcp ./internal/manager/dhcppublish ./internal/manager/discovery -run 'TestLong|TestOnPostgreSQL' # prints figures
-	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/server -run 'ZoneFile'
+	PORTOLAN_TEST_LONG=yes go test -timeout 10m ./internal/base/naming ./internal/manager/dns -run 'ZoneFile'
 	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks|TestKillsAtRandom|TestStandbyPromoted|TestKilledWhileUpdating|TestUpdatesMatchBIND'
 
 # schemathesis, in a venv of its own; it needs Python alone.

@@ -58,6 +58,38 @@ func TestDependenciesAreListed(t *testing.T) {
 			t.Errorf("docs/dependencies.md lists %s, which no module requires directly", one)
 		}
 	}
+	// Tests import these modules themselves, and the program contains them as parts of others.
+	linked := []string{"github.com/beevik/etree", "github.com/go-jose/go-jose/v4"}
+	_, after, _ := strings.Cut(string(page), "\n## In the program\n")
+	program, _, _ := strings.Cut(after, "\n## ")
+	imported := importsOfProgram(t)
+	for _, module := range listed {
+		isImported := slices.ContainsFunc(imported, func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") })
+		isInProgram := strings.Contains(program, "| "+module+" |")
+		if isInProgram != (isImported || slices.Contains(linked, module)) {
+			t.Errorf("docs/dependencies.md lists %s in the program: %t, and the program imports it: %t", module, isInProgram, isImported)
+		}
+	}
+}
+
+// importsOfProgram returns the imports of the program, without those of tests and of packages for tests.
+func importsOfProgram(t *testing.T) (all []string) {
+	t.Helper()
+	for _, root := range []string{"../cmd", "../internal", "../client", "../api", "../docs"} {
+		if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && (d.Name() == "testkit" || d.Name() == "testdata") {
+				return fs.SkipDir
+			}
+			if err == nil && filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") {
+				all = append(all, importsOf(t, path)...)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // TestNamedFilesExist checks that the source files exist that the pages for contributors name.

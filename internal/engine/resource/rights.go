@@ -4,24 +4,20 @@ import "portolan/internal/engine/store"
 
 // Effective are the effective rights of a user or token on a resource.
 type Effective struct {
-	// User is the id of the user; nil for a token without a user.
-	User *int64 `json:"user"`
-	// Administrator says that no right limits the user.
-	Administrator bool `json:"administrator"`
-	// AccessLevel is the level for the resource, LevelBelow the level for the resources below it, except for the types in
-	// AccessOverrides.
-	AccessLevel     string      `json:"accessLevel"`
-	LevelBelow      string      `json:"levelBelow"`
-	AccessOverrides []TypeLevel `json:"accessOverrides"`
+	User          *int64 `json:"user" about:"The user with these rights; null for a token without a user."`
+	Administrator bool   `json:"administrator" about:"True if access rights do not limit the user."`
+	AccessLevel   string `json:"accessLevel" enum:"HIDE|VIEW|CHANGE|ADD|FULL" about:"The level for the resource."`
+	LevelBelow    string `json:"levelBelow" enum:"HIDE|VIEW|CHANGE|ADD|FULL" about:"The level for the resources below it."`
+	// AccessOverrides are the exceptions of LevelBelow.
+	AccessOverrides []TypeLevel `json:"accessOverrides" about:"The levels of types below the resource that differ from levelBelow."`
 	// The kinds of deployment that are allowed at the resource.
 	DeploymentsAllowed          bool `json:"deploymentsAllowed"`
 	QuickDeploymentsAllowed     bool `json:"quickDeploymentsAllowed"`
 	SelectiveDeploymentsAllowed bool `json:"selectiveDeploymentsAllowed"`
-	// WorkflowLevel is NONE if changes are applied directly, RECOMMEND if they need an approval, APPROVE if the user also approves
-	// requests.
-	WorkflowLevel string `json:"workflowLevel"`
-	// DecidedBy names the access rights that decide; nil if there are none.
-	DecidedBy *DecidedBy `json:"decidedBy"`
+	// WorkflowLevel says whether changes need an approval.
+	WorkflowLevel string `json:"workflowLevel" enum:"NONE|RECOMMEND|APPROVE" about:"NONE: changes are applied directly. RECOMMEND: they need an approval. APPROVE: the user also approves requests of others."`
+	// DecidedBy is nil for default rights alone.
+	DecidedBy *DecidedBy `json:"decidedBy" about:"The access rights that decide; null if there are none."`
 }
 
 // Hidden reports whether the resource is invisible to the user.
@@ -33,12 +29,12 @@ func (e Effective) Changes() bool { return !e.Hidden() && e.AccessLevel != "VIEW
 // TypeLevel is the access level for resources of a type.
 type TypeLevel struct {
 	ResourceType string `json:"resourceType"`
-	AccessLevel  string `json:"accessLevel"`
+	AccessLevel  string `json:"accessLevel" enum:"HIDE|VIEW|CHANGE|ADD|FULL"`
 }
 
 // DecidedBy are access rights, and the resource that they are set at; nil for default rights.
 type DecidedBy struct {
-	Resource     *int64  `json:"resource"`
+	Resource     *int64  `json:"resource" about:"The resource with the access rights; null for default rights."`
 	AccessRights []int64 `json:"accessRights"`
 }
 

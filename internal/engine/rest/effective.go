@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 
 	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
 )
 
@@ -46,25 +48,18 @@ func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Ta
 	return nil
 }
 
+// effectiveSchema returns the OpenAPI schema of the effective rights.
+func effectiveSchema() doc {
+	answer := schema.ReflectSchema(reflect.TypeFor[resource.Effective]())
+	if properties, ok := answer["properties"].(map[string]any); ok {
+		properties["_links"] = ref("schemas/Links")
+	}
+	return answer
+}
+
 // effectivePath returns the OpenAPI path item of the effective rights.
 func (a *Server) effectivePath(c *resource.Collection) doc {
-	level := doc{"type": "string", "enum": []string{"HIDE", "VIEW", "CHANGE", "ADD", "FULL"}}
-	flag := doc{"type": "boolean"}
-	answer := doc{"type": "object", "required": []string{"administrator", "accessLevel", "levelBelow", "accessOverrides"}, "properties": doc{
-		"user": doc{"type": []string{"integer", "null"},
-			"description": "The user with these rights; null for a token without a user."},
-		"administrator": doc{"type": "boolean", "description": "True if access rights do not limit the user."},
-		"accessLevel":   level, "levelBelow": level,
-		"accessOverrides": doc{"type": "array", "description": "The levels of types below the resource that differ from levelBelow.",
-			"items": doc{"type": "object",
-				"properties": doc{"resourceType": doc{"type": "string"}, "accessLevel": level}}},
-		"deploymentsAllowed": flag, "quickDeploymentsAllowed": flag, "selectiveDeploymentsAllowed": flag,
-		"decidedBy": doc{"type": []string{"object", "null"},
-			"description": "The access rights that decide; null if there are none.", "properties": doc{
-				"resource": doc{"type": []string{"integer", "null"},
-					"description": "The resource with the access rights; null for default rights."},
-				"accessRights": doc{"type": "array", "items": doc{"type": "integer"}}}},
-		"_links": ref("schemas/Links")}}
+	answer := ref("schemas/EffectiveRights")
 	answers := doc{"200": doc{"description": "The effective rights, and the access rights that decide.",
 		"content": doc{asHAL.String(): doc{"schema": answer}, asJSON.String(): doc{"schema": answer}}}}
 	for _, status := range anyAnswer {

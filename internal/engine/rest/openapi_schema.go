@@ -11,6 +11,8 @@ func (a *Server) schemas() doc {
 			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
 		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
 		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
+
+		"EffectiveRights": effectiveSchema(),
 		"MadeList": doc{"type": "object", "description": "The resources that a POST of a list created, in its order.",
 			"required":   []string{"count", "data"},
 			"properties": doc{"count": doc{"type": "integer"}, "data": doc{"type": "array", "items": doc{"type": "object"}}}},

@@ -248,7 +248,7 @@ var descriptions = map[string]string{
 	"Server.haRole":                                         "haRole is the role of the server in a pair.",
 	"Server.hsmSupportEnabled":                              "hsmSupportEnabled controls whether a hardware security module is used.",
 	"Server.interfaceRedundancyEnabled":                     "interfaceRedundancyEnabled controls whether interfaces are bonded.",
-	"Server.profile":                                        "profile is the model of the machine. PORTOLAN_SERVICE_POINT is a service point of the fleet, which of the services has only DHCPActivityService (a Portolan extension). OTHER_DNS_SERVER is a server that Portolan does not operate.",
+	"Server.profile":                                        "profile is the model of the machine. PORTOLAN_SERVICE_POINT is a service point of the fleet (a Portolan extension); its only service is DHCPActivityService. OTHER_DNS_SERVER is a server that Portolan does not operate.",
 	"Server.transferKey":                                    "transferKey is the key that signs zone transfers from a server of the profile OTHER_DNS_SERVER; null for unsigned transfers. A Portolan extension.",
 	"ServerFields":                                          "ServerFields are the fields that single servers and pairs have in common.",
 	"ServerFields._inheritedFields":                         "_inheritedFields are the fields whose values are inherited from the configuration.",
