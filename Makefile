@@ -124,8 +124,8 @@ cross: ## build the program for the other platforms of a release
 docs-test: ## run the commands of the pages
 	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'
 
-# What only tests use: their packages, the examples of the client, and two references that tests compare with.
-FORTESTS = ^internal/testkit/|^console/browser/|^client/|func: (ReverseAddr|OperationsOf)$$
+# Packages and functions that only tests use: testkit, the browser of the console, the examples of the client, and two references.
+TEST_ONLY = ^internal/testkit/|^console/browser/|^client/|func: (ReverseAddr|OperationsOf)$$
 
 lint: ## formatting, vet, linters, and that what is generated is current
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
@@ -133,7 +133,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	$(GOTOOL) golangci-lint run ./...
 	@dead="$$($(GOTOOL) deadcode -test ./...)" && [ -z "$$dead" ] || { echo "$$dead"; exit 1; }
-	@dead="$$($(GOTOOL) deadcode ./... | grep -Ev '$(FORTESTS)')"; [ -z "$$dead" ] || { echo "only tests use:"; echo "$$dead"; exit 1; }
+	@dead="$$($(GOTOOL) deadcode ./... | grep -Ev '$(TEST_ONLY)')"; [ -z "$$dead" ] || { echo "only tests use:"; echo "$$dead"; exit 1; }
 	$(MAKE) words
 	cd packaging/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
 	@if command -v npm >/dev/null; then $(MAKE) console-lint; else echo "npm is not on the PATH: the console's sources are not checked"; [ -z "$$CI" ]; fi

@@ -177,7 +177,7 @@ func (b *bench) zones() error {
 }
 
 // fullAgain measures a full deployment that changes nothing.
-func (w *wired) fullAgain() error {
+func (w *wired) fullAgain(what string) error {
 	ctx := context.Background()
 	servers, err := w.api.IDs(ctx, "servers", "", 1)
 	if err != nil {
@@ -192,7 +192,7 @@ func (w *wired) fullAgain() error {
 		return errors.Join(err, errors.New(d.Message))
 	}
 	took := time.Since(start)
-	w.b.add(fmt.Sprintf("(B) a full deployment of %d records without changes", w.records), took.Round(time.Millisecond).String(),
+	w.b.add(fmt.Sprintf("(B) a full deployment of %d records %s", w.records, what), took.Round(time.Millisecond).String(),
 		fullTime.String(), float64(took)/float64(fullTime), "at most 1", took <= fullTime)
 	return nil
 }

@@ -103,10 +103,23 @@ func (b *bench) wire() error {
 	if err := w.structure(m, fmt.Sprintf("%d records", w.records)); err != nil {
 		return err
 	}
-	if err := w.fullAgain(); err != nil {
+	if err := w.fullAgain("without changes"); err != nil {
 		return err
 	}
-	return w.measureDuringImport(m)
+	if err := w.measureDuringImport(m); err != nil {
+		return err
+	}
+	views, err := w.api.IDs(context.Background(), "views", "", 1)
+	if err != nil {
+		return err
+	}
+	if err := w.api.Change(context.Background(), fmt.Sprintf("views/%d", views[0]), map[string]any{"liveDeployment": false}, nil); err != nil {
+		return err
+	}
+	if err := w.settle(m); err != nil {
+		return err
+	}
+	return w.fullAgain("without changes, in a view that is not live")
 }
 
 // crowd measures (H): the time from the acknowledgement of a change to the answer of the last of 50 service points on this machine.
