@@ -45,12 +45,10 @@ type compiler struct {
 	// named are the definitions by type and name; nil before the first raw option.
 	named map[string]int64
 
-	// deny is the id of the pool DENY, if it is deployed with DHCPv6.
-	deny int64
 	// before are the deployed units that a deployment replaces; nil for an explanation.
 	before dhcpdata.Units
-	// snapshot is the number of the last request for all leases; 0 if there was none.
-	snapshot int64
+	// snapshot is the number of the last request for all leases; 0 if there was none. deny is the id of the pool DENY, if DHCPv6 serves it.
+	snapshot, deny int64
 	// orders are the pending actions on leases, by network.
 	orders map[int64][]dhcpdata.Order
 

@@ -41,8 +41,8 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// TestRestoredAddressIsOfferedAgain checks that an address whose first lease could not be stored is the next one to be offered.
-func TestRestoredAddressIsOfferedAgain(t *testing.T) {
+// TestTableOffersRestoredAddress checks that an address whose first lease could not be stored is the next one to be offered.
+func TestTableOffersRestoredAddress(t *testing.T) {
 	table := newTable(func() int64 { return 0 })
 	a := netip.MustParseAddr("10.0.0.10")
 	ranges := []dhcpdata.Interval{{First: a, Last: netip.MustParseAddr("10.0.0.10")}}
