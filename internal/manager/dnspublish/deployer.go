@@ -157,6 +157,15 @@ func (d *Deployer) runBulk(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
+		if names {
+			waits, err := d.waitsWhole(ctx)
+			if err != nil || !waits || !d.whole.mu.TryLock() { // a deployment of a large zone does not delay names
+				return true, err
+			}
+		} else {
+			d.whole.mu.Lock()
+		}
+		defer d.whole.mu.Unlock()
 		zones, err := d.deployWhole(ctx)
 		return names || zones, err
 	})

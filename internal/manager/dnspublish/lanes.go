@@ -83,10 +83,17 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 	return d.finishDue(ctx, o, now, err)
 }
 
-// deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more.
+// waitsWhole reports whether a zone waits in laneWhole.
+func (d *Deployer) waitsWhole(ctx context.Context) (waits bool, err error) {
+	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM dns_due WHERE lane = ?)", laneWhole).Scan(&waits)
+	})
+	return waits, err
+}
+
+// deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more. The caller holds the lock of large
+// zones.
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
-	d.whole.mu.Lock()
-	defer d.whole.mu.Unlock()
 	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
 		defer recoverFault(&err)

@@ -5,21 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"portolan/internal/manager/backup"
-	"portolan/internal/manager/dhcp"
-	"portolan/internal/manager/dhcppublish"
-	"portolan/internal/manager/discovery"
-	"portolan/internal/manager/dns"
-	"portolan/internal/manager/dns/transfer"
-	"portolan/internal/manager/dnspublish"
-	"portolan/internal/manager/dnssec"
 	"portolan/internal/manager/imports"
-	"portolan/internal/manager/ipam"
-	"portolan/internal/manager/notify"
-	"portolan/internal/manager/serverconfig"
-	"portolan/internal/manager/telemetry"
-	"portolan/internal/manager/tftppublish"
-	"portolan/internal/manager/webhook"
+	"portolan/internal/manager/model"
 	"portolan/internal/manager/workflow"
 	"portolan/internal/testkit/apitest"
 )
@@ -35,17 +22,13 @@ type manager struct{ *apitest.API }
 // start returns the API of all packages for one client.
 func start(t *testing.T) *manager {
 	t.Helper()
-	return withApply(apitest.New(t, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register, dhcp.Register,
-		serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register, webhook.Register,
-		imports.Register, backup.Register, notify.Register, workflow.Register))
+	return withApply(apitest.New(t, model.Services()...))
 }
 
 // startConcurrent is start for several clients.
 func startConcurrent(t *testing.T) *manager {
 	t.Helper()
-	return withApply(apitest.NewConcurrent(t, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register,
-		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register))
+	return withApply(apitest.NewConcurrent(t, model.Services()...))
 }
 
 // withApply connects approvals, documents and imports as a manager does.

@@ -36,15 +36,18 @@ import (
 	"portolan/internal/manager/workflow"
 )
 
+// Services returns the registrations of the packages above users, rights, settings and events, which every API has.
+func Services() []func(*resource.Registry) {
+	return []func(*resource.Registry){ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register, dhcp.Register,
+		serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register, telemetry.Register, webhook.Register,
+		imports.Register, backup.Register, notify.Register, workflow.Register}
+}
+
 // Registry returns the declarations of all packages.
 func Registry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
-	for _, register := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
-		userfields.Register,
-		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register,
-		telemetry.Register, webhook.Register, imports.Register, backup.Register, notify.Register,
-		workflow.Register} {
+	for _, register := range append([]func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
+		userfields.Register, settings.Register, audit.Register, event.Register}, Services()...) {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {

@@ -129,12 +129,15 @@ func (d *decider) nextFree(p *pool, abandoned bool) (netip.Addr, bool) {
 	if !d.f.isBOOTP() || len(p.Probed) == 0 {
 		return d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
 	}
-	used, tries := d.leases.CountUsed(p.ID), uint64(0)
-	if abandoned || used >= p.size {
+	limit, tries := d.leases.CountUsed(p.ID), uint64(0)
+	if abandoned || limit >= p.size {
 		return netip.Addr{}, false
 	}
+	for _, i := range p.Probed {
+		limit += i.size()
+	}
 	for _, i := range p.Ranges {
-		for a := i.First; i.Contains(a) && tries < used+maxTries; a = a.Next() {
+		for a := i.First; i.Contains(a) && tries < limit+maxTries; a = a.Next() {
 			if tries++; d.isFree(a) && d.leasable(p, a) {
 				return a, true
 			}
