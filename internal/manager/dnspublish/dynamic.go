@@ -341,6 +341,9 @@ func (d *Deployer) examine(p *plan, o *outcome, z *plannedZone, work works, befo
 	}
 	w.framed, w.whole = f.changedNames(before)
 	if w.whole = w.whole || !there || is.complete <= 0; w.whole || len(w.framed) > 0 {
+		if _, err := p.keepFramed(z, f); err != nil {
+			return err
+		}
 		work[z] = w
 		o.setFrame(z, f)
 	}

@@ -99,6 +99,11 @@ func (p *plan) framedNames(z *plannedZone) (names, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.keepFramed(z, f)
+}
+
+// keepFramed keeps the names of the frame of a zone for framedNames, and returns them.
+func (p *plan) keepFramed(z *plannedZone, f frame) (names, error) {
 	all := names{}
 	for name := range f.names {
 		if err := all.add(name); err != nil {
