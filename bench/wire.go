@@ -67,7 +67,8 @@ func (b *bench) wire() error {
 	if err != nil {
 		return err
 	}
-	b.addResult(fmt.Sprintf("(B) the first deployment of a zone of %d records to a service point", records), took.Round(time.Millisecond).String())
+	b.addResult(fmt.Sprintf("(B) the first deployment of a zone of %d records to a service point", records),
+		took.Round(time.Millisecond).String())
 	if err := w.settle(m); err != nil { // the zone is examined as a whole after its view has become live
 		return err
 	}

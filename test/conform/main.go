@@ -105,7 +105,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	}
 	var page any
 	if err := get(m.URL()+server.Base+"/configurations?limit=1", token, &page); err != nil {
-		return fmt.Errorf("read configurations after the run: %w (after 401 or 403, a generated request has revoked the token, and the run is not valid)", err)
+		return fmt.Errorf("read configurations after the run: %w (after 401 or 403, a generated request has revoked the token, and the "+
+			"run is not valid)", err)
 	}
 	return nil
 }

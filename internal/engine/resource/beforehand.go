@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// NeedsAnswer is the error that BeforeWrite returns if the rule needs an answer from outside of the transaction, such as that of a ping. The
-// transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
+// NeedsAnswer is the error that BeforeWrite returns if the rule needs an answer from outside of the transaction, such as that of a ping.
+// The transaction is rolled back, Ask is called, and the change starts again with its result in Answers.
 type NeedsAnswer struct {
 	// About is the key of the answer, of a type of the package that asks.
 	About any

@@ -156,7 +156,8 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	var ans answer
 	again := &attempt{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
 	err = a.RetryWithWork(r.Context(), maxBatchProbes,
-		problem.BadRequest("NoSpaceForAddress", "the document requires more than %d probes of addresses; apply fewer resources at once", maxBatchProbes),
+		problem.BadRequest("NoSpaceForAddress", "the document requires more than %d probes of addresses; apply fewer resources at once",
+			maxBatchProbes),
 		func(o resource.Outside) error {
 			rq.prefetched = o
 			return again.run(func() error {

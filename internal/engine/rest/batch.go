@@ -225,8 +225,10 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	var ans answer
 	replayed := false
 	depends := a.scopeOf(parts)
-	err := a.RetryWithWork(rq.Context(), maxBatchProbes,
-		problem.BadRequest("NoSpaceForAddress", "the change requires more than %d probes of addresses; send fewer changes at once", maxBatchProbes), func(o resource.Outside) error {
+	tooMany := problem.BadRequest("NoSpaceForAddress", "the change requires more than %d probes of addresses; send fewer changes at once",
+		maxBatchProbes)
+	err := a.RetryWithWork(rq.Context(), maxBatchProbes, tooMany,
+		func(o resource.Outside) error {
 			rq.prefetched = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 				replay, there, err := a.replay(tx, rq)

@@ -225,7 +225,8 @@ func TestRADIUSWithoutAnswer(t *testing.T) {
 			}
 		}
 	}
-	r := RADIUS{Host: "127.0.0.1", Port: int64(silent.LocalAddr().(*net.UDPAddr).Port), Secret: "shared here", Timeout: 100 * time.Millisecond, Retries: 2}
+	r := RADIUS{Host: "127.0.0.1", Port: int64(silent.LocalAddr().(*net.UDPAddr).Port), Secret: "shared here",
+		Timeout: 100 * time.Millisecond, Retries: 2}
 	if _, err := r.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) {
 		t.Errorf("without an answer: %v", err)
 	}

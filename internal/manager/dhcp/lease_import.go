@@ -269,11 +269,11 @@ func (i *LeaseImport) place(network int64, l leasefile.Lease) (reservation int64
 	switch length := ranges[at].delegated; {
 	case length == l.PrefixLength:
 	case l.PrefixLength == 0:
-		return 0, refuseLease("%s is in a DHCP range that delegates prefixes of the length %d, and leases no addresses: end the lease at the other "+
-			"server", l.Address, length)
+		return 0, refuseLease("%s is in a DHCP range that delegates prefixes of the length %d, and leases no addresses: end the lease at the "+
+			"other server", l.Address, length)
 	default:
-		return 0, refuseLease("%s/%d is in a DHCP range of network %s (%d) without delegated-prefix-length %d: set that option at a range of its "+
-			"own, or end the lease at the other server", l.Address, l.PrefixLength, i.networkName(network), network, l.PrefixLength)
+		return 0, refuseLease("%s/%d is in a DHCP range of network %s (%d) without delegated-prefix-length %d: set that option at a range of "+
+			"its own, or end the lease at the other server", l.Address, l.PrefixLength, i.networkName(network), network, l.PrefixLength)
 	}
 	for _, one := range ranges[at].excluded {
 		if one.Has(l.Address) {

@@ -305,8 +305,8 @@ func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcp
 // Lease implements dhcpdata.Leases.
 func (l *reportedLeases) Lease(a netip.Addr) (dhcpdata.LeaseState, bool) {
 	if l.lookups++; l.lookups > maxLookups {
-		l.fail(problem.New(503, "ExplanationTooLong", "the range is nearly full: the explanation would read more than %d leases; read the leases of "+
-			"the range instead", maxLookups))
+		l.fail(problem.New(503, "ExplanationTooLong", "the range is nearly full: the explanation would read more than %d leases; read the "+
+			"leases of the range instead", maxLookups))
 		return dhcpdata.LeaseState{}, false
 	}
 	return l.state(dhcp.HolderAt(l.tx, l.configuration, a))
@@ -360,8 +360,8 @@ func (l *reportedLeases) OtherLeases(network int64, client string) []dhcpdata.Le
 	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
 }
 
-// maxExplored is the maximum number of addresses that are offered to a decision, explorePage the number of leases in one query, and maxLookups
-// the maximum number of addresses that are looked up one by one.
+// maxExplored is the maximum number of addresses that are offered to a decision, explorePage the number of leases in one query, and
+// maxLookups the maximum number of addresses that are looked up one by one.
 const (
 	maxExplored = 1 << 16
 	explorePage = 1000

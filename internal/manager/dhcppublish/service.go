@@ -223,8 +223,8 @@ func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, erro
 	return after, nil
 }
 
-// keepPools adapts the deployed MAC pools that a deployment of DHCPv6 keeps to the pool DENY: a member of DENY is in no other pool, and DENY
-// keeps its options, which are those of DHCPv4. DENY itself is removed if its roles do not name the server any more.
+// keepPools adapts the deployed MAC pools that a deployment of DHCPv6 keeps to the pool DENY: a member of DENY is in no other pool, and
+// DENY keeps its options, which are those of DHCPv4. DENY itself is removed if its roles do not name the server any more.
 func (c *compiler) keepPools(after dhcpdata.Units) error {
 	if !c.v6 {
 		return nil

@@ -99,8 +99,8 @@ func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]i
 }
 
 // publish stores the contents of the zones and of the server, and returns the servers whose content changed. If the settings of the server
-// have changed since the snapshot, it returns errConcurrentDeployment or, if the outcome yields no more, queues the configuration, so that a
-// live change restores the later settings.
+// have changed since the snapshot, it returns errConcurrentDeployment or, if the outcome yields no more, queues the configuration, so that
+// a live change restores the later settings.
 func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	number, err := nextNumber(tx)
 	if err != nil {

@@ -91,8 +91,8 @@ func (d *Deployer) waitsWhole(ctx context.Context) (waits bool, err error) {
 	return waits, err
 }
 
-// deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more. The caller holds the lock of large
-// zones.
+// deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more. The caller holds the lock of
+// large zones.
 func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// ServeOver publishes the content of a server that was computed before later ran, as a full deployment does. insists is that of the outcome.
-// conflict reports that the content was refused because of other deployments.
+// ServeOver publishes the content of a server that was computed before later ran, as a full deployment does. insists is that of the
+// outcome. conflict reports that the content was refused because of other deployments.
 func ServeOver(ctx context.Context, api *resource.API, server int64, insists bool, later func()) (conflict bool, err error) {
 	o := &outcome{insists: insists, server: server}
 	if err := api.Store.View(ctx, func(tx *store.Tx) error {

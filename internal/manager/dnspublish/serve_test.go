@@ -8,8 +8,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, and that the
-// live change is made again if the deployment insists.
+// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, and that
+// the live change is made again if the deployment insists.
 func TestServingOverLaterOnes(t *testing.T) {
 	a := start(t)
 	configuration := a.ID("/api/v2/configurations", `{"name":"main"}`)

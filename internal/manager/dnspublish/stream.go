@@ -103,9 +103,9 @@ type servedZone struct {
 	since int64
 }
 
-// writeZones writes the changes of the zones of a server after a number; 0 is that of a receiver without content. structural reports that the
-// settings have changed, which name the zones of the server: otherwise it serves the same zones as before, and those that have changed are
-// found by their number.
+// writeZones writes the changes of the zones of a server after a number; 0 is that of a receiver without content. structural reports that
+// the settings have changed, which name the zones of the server: otherwise it serves the same zones as before, and those that have changed
+// are found by their number.
 func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, structural bool, after int64) error {
 	all := after == 0
 	query, args := "dns_zone z CROSS JOIN dns_served s WHERE s.zone = z.zone AND s.server = ? AND z.number > ?", []any{server, after}

@@ -140,7 +140,8 @@ func TestNotificationGroups(t *testing.T) {
 	}
 	select {
 	case text := <-messages:
-		if !strings.Contains(text, "ada@example.net") || !strings.Contains(text, "grace@example.net") || strings.Contains(text, "without subscribers") ||
+		if !strings.Contains(text, "ada@example.net") || !strings.Contains(text, "grace@example.net") ||
+			strings.Contains(text, "without subscribers") ||
 			!strings.Contains(text, "the zone would not go =E2=80=94 out") || !strings.Contains(text, "Subject: Portolan: DEPLOYMENT FAILED") {
 			t.Errorf("the message is\n%s", text)
 		}

@@ -120,7 +120,8 @@ func (m *Manager) checkinHandler() http.Handler {
 			Enrolled:  func(err error) { countAccepted(m.metrics.enrolments, err) }, Updated: m.metrics.countUpdate,
 		}}).Routes(mux)
 	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
-	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), notFound("this listener serves the check-ins of service points; the APIs have a listener of their own")))
+	mux.Handle("/", m.chain.Handler(middleware.Plain("none"),
+		notFound("this listener serves the check-ins of service points; the APIs have a listener of their own")))
 	m.checkinRoutes = mux.patterns
 	return &mux.mux
 }

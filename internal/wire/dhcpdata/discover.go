@@ -32,8 +32,8 @@ func (d *decider) decideDiscover() {
 	d.grant(chosen, Offer, ActOffer)
 }
 
-// prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925). c is the choice whose options
-// apply: at first without a range.
+// prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925). c is the choice whose
+// options apply: at first without a range.
 func (d *decider) prefersIPv6(c choice) bool {
 	all := d.layers(c.network, c.pool, c.reservation)
 	o := all.option(optionKey{code: optIPv6Only})
@@ -123,8 +123,9 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	return c, pools[0].source(), Exhausted
 }
 
-// nextFree returns a free address of a range: for a BOOTP client of a range whose addresses are probed the first one, otherwise the one that
-// has been free for longest. A BOOTP client cannot have a probed address, and NextFree does not return to addresses that it has skipped.
+// nextFree returns a free address of a range: for a BOOTP client of a range whose addresses are probed the first one, otherwise the one
+// that has been free for longest. A BOOTP client cannot have a probed address, and NextFree does not return to addresses that it has
+// skipped.
 func (d *decider) nextFree(p *pool, abandoned bool) (netip.Addr, bool) {
 	if !d.f.isBOOTP() || len(p.Probed) == 0 {
 		return d.leases.NextFree(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })

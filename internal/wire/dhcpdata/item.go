@@ -157,7 +157,8 @@ type Option struct {
 	From  Source `json:"from"`
 }
 
-// Service is a service option in effect at an object of the unit; the levels are merged as those of Option. FindService describes each name.
+// Service is a service option in effect at an object of the unit; the levels are merged as those of Option. FindService describes each
+// name.
 type Service struct {
 	At    int64           `json:"at,omitempty"`
 	V6    bool            `json:"v6,omitempty"`

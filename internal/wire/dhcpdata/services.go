@@ -25,13 +25,13 @@ type ServiceOption struct {
 	// the manager refuses to deploy; Refusal is the reason.
 	Effect  string
 	Refusal string
-	// Without are the levels at which the option has no effect, because the server reads it before it knows their objects, or for a range only.
-	// The manager refuses to deploy it there.
+	// Without are the levels at which the option has no effect, because the server reads it before it knows their objects, or for a range
+	// only. The manager refuses to deploy it there.
 	Without []Level
 }
 
-// The levels without an effect of options that the server reads for the network alone, before it has chosen a range, before it has chosen an
-// address, and for the members of a range.
+// The levels without an effect of options that the server reads for the network alone, before it has chosen a range, before it has chosen
+// an address, and for the members of a range.
 var (
 	belowNetwork  = []Level{AtRange, AtMACPool, AtClass, AtSubclass, AtMACAddress, AtAddress}
 	beforeRange   = []Level{AtRange}
@@ -39,7 +39,8 @@ var (
 	belowRange    = belowNetwork[1:]
 )
 
-// TopLevel returns the most specific level that all clients of a range share and that the option has an effect at: the range or the network.
+// TopLevel returns the most specific level that all clients of a range share and that the option has an effect at: the range or the
+// network.
 func (o ServiceOption) TopLevel() Level {
 	if slices.Contains(o.Without, AtRange) {
 		return AtNetwork

@@ -64,8 +64,8 @@ func TestTableOffersRestoredAddress(t *testing.T) {
 	}
 }
 
-// TestIndexKeepsEqualHashes checks that an index with many slots of one hash finds each of them, as those of a client with one hardware address
-// and many identifiers.
+// TestIndexKeepsEqualHashes checks that an index with many slots of one hash finds each of them, as those of a client with one hardware
+// address and many identifiers.
 func TestIndexKeepsEqualHashes(t *testing.T) {
 	var x index
 	const n = 20_000

@@ -382,8 +382,8 @@ func TestPairRefusesOtherKey(t *testing.T) {
 }
 
 // TestPairFreesAbandonedAddress checks that both servers of a pair learn of an address that a machine uses without a lease, whether its
-// hardware address is known or not, and of a reserved address that its client declines, and that the address is free again on both after its
-// time.
+// hardware address is known or not, and of a reserved address that its client declines, and that the address is free again on both after
+// its time.
 func TestPairFreesAbandonedAddress(t *testing.T) {
 	t.Parallel()
 	one, two := newPairMembers(t, 16)
