@@ -22,7 +22,7 @@ var below = map[string][]string{
 	"engine":       {"base"},
 	"manager":      {"base", "wire", "engine"},
 	"servicepoint": {"base", "wire"},
-	"client":       {"base", "engine/schema", "engine/resource"},
+	"client":       {"base", "wire/dhcpdata", "engine/schema", "engine/resource"},
 	"testkit":      {"base", "wire", "engine", "manager", "servicepoint"},
 }
 

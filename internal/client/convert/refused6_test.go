@@ -15,7 +15,28 @@ func TestRefusedOptionsOf6(t *testing.T) {
 	if slices.ContainsFunc(d.Resources, func(r Resource) bool { return r["name"] == "authoritative" }) {
 		t.Errorf("the option is imported: %v", d.Resources)
 	}
-	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option authoritative: it has no effect for DHCPv6") {
+	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option authoritative: the server does not support it for DHCPv6") {
+		t.Errorf("the notes are %q", notes)
+	}
+}
+
+// TestImportLeavesOutOptionsWithoutEffect checks that service options are left out where a deployment refuses them, and imported elsewhere.
+func TestImportLeavesOutOptionsWithoutEffect(t *testing.T) {
+	d, err := Dhcpd([]byte("min-secs 3;\nsubnet 10.0.0.0 netmask 255.255.255.0 { pool { range 10.0.0.10 10.0.0.20; min-secs 5; } }\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []any
+	for _, r := range d.Resources {
+		if r["name"] == "min-secs" {
+			at = append(at, r["in"])
+		}
+	}
+	if !slices.Equal(at, []any{nil}) {
+		t.Errorf("min-secs is imported at %v", at)
+	}
+	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option min-secs: it has no effect at a range, the server reads it at "+
+		"a network or above") {
 		t.Errorf("the notes are %q", notes)
 	}
 }

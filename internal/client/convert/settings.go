@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"portolan/internal/base/dhcpoption"
+	"portolan/internal/wire/dhcpdata"
 )
 
 // setting is a DHCP option at a level of a source: one that is sent to clients, or a service option.
@@ -128,8 +130,26 @@ var furtherNames = map[bool]map[string]int{false: {
 	"erp-local-domain-name": 65, "vendor-opts": 17, "lost": 51,
 }}
 
-// refused6 are the service options that a deployment of DHCPv6 refuses.
-var refused6 = []string{"authoritative", "leasequery", "log-threshold-high", "log-threshold-low", "one-lease-per-client"}
+// levelOf returns the level of the options of a resource by its path.
+func levelOf(in string) dhcpdata.Level {
+	collection, _, _ := strings.Cut(in, "/")
+	return map[string]dhcpdata.Level{"ranges": dhcpdata.AtRange, "addresses": dhcpdata.AtAddress, "macAddresses": dhcpdata.AtMACAddress,
+		"clientClasses": dhcpdata.AtClass}[collection]
+}
+
+// refusal returns the reason why a deployment refuses a service option of a resource; empty if it does not.
+func (s setting) refusal(in string, v6 bool) string {
+	described, known := dhcpdata.FindService(s.name, v6)
+	switch {
+	case !s.service || !known:
+		return ""
+	case described.Effect == "":
+		return described.Refusal
+	case slices.Contains(described.Without, levelOf(in)):
+		return fmt.Sprintf("it has no effect at a %s, the server reads it at a %s or above", levelOf(in), described.TopLevel())
+	}
+	return ""
+}
 
 // emit adds the settings of a level as options of a resource. in is its path; an empty path is the configuration.
 func (d *Document) emit(in string, s *settings, v6 bool) {
@@ -140,8 +160,8 @@ func (d *Document) emit(in string, s *settings, v6 bool) {
 			d.leave("the option %s: its value is empty", one.name)
 			continue
 		}
-		if v6 && one.service && slices.Contains(refused6, one.name) {
-			d.leave("the option %s: it has no effect for DHCPv6", one.name)
+		if why := one.refusal(in, v6); why != "" {
+			d.leave("the option %s: %s", one.name, why)
 			continue
 		}
 		kind := "DHCPv4"
