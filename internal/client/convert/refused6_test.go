@@ -15,7 +15,8 @@ func TestRefusedOptionsOf6(t *testing.T) {
 	if slices.ContainsFunc(d.Resources, func(r Resource) bool { return r["name"] == "authoritative" }) {
 		t.Errorf("the option is imported: %v", d.Resources)
 	}
-	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option authoritative: the server does not support it for DHCPv6") {
+	notes := strings.Join(d.Notes(), "\n")
+	if !strings.Contains(notes, "the option authoritative: the server does not support it for DHCPv6") {
 		t.Errorf("the notes are %q", notes)
 	}
 }
@@ -35,8 +36,8 @@ func TestImportLeavesOutOptionsWithoutEffect(t *testing.T) {
 	if !slices.Equal(at, []any{nil}) {
 		t.Errorf("min-secs is imported at %v", at)
 	}
-	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option min-secs: it has no effect at a range, the server reads it at "+
-		"a network or above") {
+	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option min-secs: it has no effect at a range, the server reads "+
+		"it at a network or above") {
 		t.Errorf("the notes are %q", notes)
 	}
 }
