@@ -313,6 +313,9 @@ type actor struct {
 	had      [2][]netip.Addr
 	offers   []netip.Addr
 	declined bool
+	// leased is the address that each server leases to the client, also after a NAK; abandoned are those that the client declined there.
+	leased    [2]netip.Addr
+	abandoned [2][]netip.Addr
 	// retired is true for a client that one server has given a lease and the other has not.
 	retired bool
 	log     []string
@@ -463,6 +466,9 @@ func (w *twins) exchange(p *plan, a *actor, s step) [2]twinAnswer {
 		again.Stop()
 	}
 	read := func() [2]twinAnswer { return [2]twinAnswer{p.read(got[0]), p.read(got[1])} }
+	if s.kind == dhcpdata.Release || s.kind == dhcpdata.Decline {
+		return read()
+	}
 	w.awaitLate(&got, func(packet []byte) uint32 { return binary.BigEndian.Uint32(packet[4:]) }, func() bool {
 		all := read()
 		return len(a.differences(s, all)) == 0 || a.expected(p, s, all) != ""
@@ -547,13 +553,16 @@ func (a *actor) learn(s step, answers [2]twinAnswer) {
 				a.offers = append(a.offers, one.address)
 			}
 		case one.kind == "ACK" && s.kind == dhcpdata.Request:
-			a.held[i], a.offered[i] = one.address, netip.Addr{}
+			a.held[i], a.leased[i], a.offered[i] = one.address, one.address, netip.Addr{}
 			a.had[i] = append(a.had[i], one.address)
 		case one.kind == "NAK":
 			a.held[i], a.offered[i] = netip.Addr{}, netip.Addr{}
 		case s.kind == dhcpdata.Release || s.kind == dhcpdata.Decline:
-			a.declined = a.declined || s.kind == dhcpdata.Decline
-			a.held[i] = netip.Addr{}
+			if s.kind == dhcpdata.Decline {
+				a.declined = true
+				a.abandoned[i] = append(a.abandoned[i], a.held[i])
+			}
+			a.held[i], a.leased[i] = netip.Addr{}, netip.Addr{}
 		case s.kind == dhcpdata.Request && s.name == "SELECTING another server":
 			a.offered[i] = netip.Addr{}
 		}
@@ -680,6 +689,9 @@ func (a *actor) expected(p *plan, s step, answers [2]twinAnswer) string {
 		return "D405"
 	case ours != kea && (ours == "ACK" || kea == "ACK") && (p.others(a, s, 0) || p.others(a, s, 1) || a.differs(s)):
 		return "the address has another history at one server"
+	case s.kind == dhcpdata.Discover && ours == "silence" && p.isFull(0, answers[1].where),
+		s.kind == dhcpdata.Discover && kea == "silence" && p.isFull(1, answers[0].where):
+		return "the range is full at one server, because its addresses have another history there"
 	case s.name == "RENEWING" && a.circuit != "": // a unicast renewal has no option 82; Kea 2.2 does not remember it
 		return "stash-agent-options"
 	case s.name == "REBINDING" && ours == "NAK" && kea == "silence":
@@ -702,6 +714,31 @@ func (p *plan) others(a *actor, s step, side int) bool {
 	return slices.ContainsFunc(p.actors, func(one *actor) bool {
 		return one != a && (slices.Contains(one.had[side], wanted) || side == 0 && slices.Contains(one.offers, wanted))
 	})
+}
+
+// isFull reports whether the clients hold, were offered or have declined all addresses of a pool at a side. where is that of an answer.
+func (p *plan) isFull(side int, where string) bool {
+	taken := map[netip.Addr]bool{}
+	for _, one := range p.actors {
+		taken[one.leased[side]], taken[one.offered[side]] = true, true
+		for _, a := range one.abandoned[side] {
+			taken[a] = true
+		}
+	}
+	for _, n := range p.networks {
+		for _, one := range n.pools {
+			if where != fmt.Sprintf("pool %d", one.id) {
+				continue
+			}
+			for a := one.first; a.Compare(one.last) <= 0; a = a.Next() {
+				if !taken[a] {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // differs reports whether the client holds, or held, the address that it asks for at one side only.

@@ -154,15 +154,16 @@ const (
 	veryLate   = 20 * time.Second
 )
 
-// awaitLate waits for the answer of a server if only the other one has answered. The message that follows comes from a client with a lease,
-// so a busy server may answer it first. id returns the transaction of a packet, and explained reports whether the answers so far are not a
+// awaitLate waits for the answers of servers that have not answered; it is not called for messages without an answer, as a RELEASE. The
+// message that follows comes from a client with a lease, so a busy server may answer it first. id returns the transaction of a packet, and explained reports whether the answers so far are not a
 // fault.
 func (w *twins) awaitLate(got *[2][]byte, id func(packet []byte) uint32, explained func() bool) {
+	until := time.Now().Add(lateAnswer)
 	for i, one := range []*side{w.ours, w.kea} {
-		if got[i] != nil || got[1-i] == nil {
+		if got[i] != nil {
 			continue
 		}
-		if got[i] = w.await(one, lateAnswer, id); got[i] == nil && !explained() {
+		if got[i] = w.await(one, time.Until(until), id); got[i] == nil && got[1-i] != nil && !explained() {
 			got[i] = w.await(one, veryLate, id)
 		}
 	}
