@@ -387,7 +387,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestExhausted checks that a full range is reported, that abandoned addresses are used before that, and that they are probed.
+// TestExhausted checks that a full range is reported, that a client that prefers IPv6 needs none of its addresses, that abandoned addresses
+// are used before that, and that they are probed.
 func TestExhausted(t *testing.T) {
 	m := memory{}
 	for i, a := range []string{"10.0.0.10", "10.0.0.11", "10.0.0.13", "10.0.0.14"} { // .12 is reserved
@@ -397,6 +398,10 @@ func TestExhausted(t *testing.T) {
 	c := newPlan().compile(t)
 	if d := Decide(c, message(Discover, 1), m, now); text(d) != "- "+string(Exhausted) {
 		t.Error(text(d))
+	}
+	ipv6Only := newPlan(option(8, AtRange, 108, "\x00\x00\x01\x2c")).compile(t)
+	if d := Decide(ipv6Only, message(Discover, 1, with(55, "\x01\x6c")), m, now); d.Reply != Offer || d.Reason != IPv6OnlyPreferred {
+		t.Error("a client that needs no address of a full range:", text(d))
 	}
 	at, l := leased(41, "10.0.0.11", Abandoned)
 	m[at] = l

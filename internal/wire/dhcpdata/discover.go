@@ -22,18 +22,18 @@ func (d *decider) decideDiscover() {
 		return
 	}
 	chosen, from, reason := d.choose()
-	if reason != Served {
-		d.refuseAddress(from, reason)
+	if (reason == Served || reason == Exhausted) && d.prefersIPv6(chosen) {
 		return
 	}
-	if d.prefersIPv6(chosen) {
+	if reason != Served {
+		d.refuseAddress(from, reason)
 		return
 	}
 	d.grant(chosen, Offer, ActOffer)
 }
 
 // prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925). c is the choice whose
-// options apply: at first without a range.
+// options apply: at first without a range. A full range needs no address for that.
 func (d *decider) prefersIPv6(c choice) bool {
 	all := d.layers(c.network, c.pool, c.reservation)
 	o := all.option(optionKey{code: optIPv6Only})
@@ -84,7 +84,7 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 	return other, from, reason
 }
 
-// chooseDynamic chooses an address of a range.
+// chooseDynamic chooses an address of a range. If the ranges have none, the choice is the first range, and the reason is Exhausted.
 func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	from, reason = d.candidates[0].source(), NoRange
 	var pools []*pool
@@ -120,7 +120,7 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 			d.note(p.source(), "range", "%d %s has no free address", p.ID, p.Name)
 		}
 	}
-	return c, pools[0].source(), Exhausted
+	return choice{network: pools[0].network, pool: pools[0]}, pools[0].source(), Exhausted
 }
 
 // nextFree returns a free address of a range: for a BOOTP client of a range whose addresses are probed the first one, otherwise the one

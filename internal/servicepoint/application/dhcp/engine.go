@@ -375,9 +375,11 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	}
 }
 
-// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the start of a lease that continues.
+// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the start of a lease that continues. A lease
+// that an operator ended does not continue.
 func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
-	if before == nil || before.state != dhcpdata.Leased || before.holder.client != l.holder.client || before.expires <= e.clock.now() {
+	if before == nil || before.state != dhcpdata.Leased || before.ended || before.holder.client != l.holder.client ||
+		before.expires <= e.clock.now() {
 		return event(dhcplease.Begin, l.renewed, 0, l), false
 	}
 	l.start = before.start

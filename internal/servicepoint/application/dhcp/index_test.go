@@ -59,8 +59,43 @@ func TestTableOffersRestoredAddress(t *testing.T) {
 		t.Fatal("a leased address is free")
 	}
 	table.restore(l, nil)
-	if !next() {
+	if !next() || !next() {
 		t.Error("the address is lost")
+	}
+}
+
+// TestReturnedAddressesAreKept checks that an address that was offered and never leased is the next one to be offered until it is known, and
+// that the memory for such addresses does not grow while none can be stored.
+func TestReturnedAddressesAreKept(t *testing.T) {
+	table := newTable(func() int64 { return 0 })
+	first, last := netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("10.0.0.11")
+	all := func(netip.Addr) bool { return true }
+	next := func() netip.Addr {
+		a, _ := table.NextFree(7, 8, []dhcpdata.Interval{{First: first, Last: last}}, false, all)
+		return a
+	}
+	failed := func(a netip.Addr) {
+		l := &lease{network: 7, pool: 8, address: a, state: dhcpdata.Leased, expires: 100, holder: &holder{client: "h\x01a"}}
+		table.set(a, l)
+		next()
+		table.restore(l, nil)
+	}
+	for range 100 {
+		failed(first)
+	}
+	if got := next(); got != first {
+		t.Errorf("%s is offered, want %s", got, first)
+	}
+	if n := len(table.pool(8).returned.stack); n > 1 {
+		t.Errorf("one address is kept %d times", n)
+	}
+	table.offer(offer{network: 7, pool: 8, client: "h\x01a"}, first)
+	if got := next(); got != last {
+		t.Errorf("%s is offered, want %s", got, last)
+	}
+	table.withdraw("h\x01a")
+	if got := next(); got != first {
+		t.Errorf("%s is offered after the offer, want %s", got, first)
 	}
 }
 

@@ -35,9 +35,8 @@ const (
 
 // poolState is the state of a range.
 type poolState struct {
-	// lists are the lists by their kind. returned contains addresses that were offered and never leased.
-	lists    [inAbandoned + 1]slotList
-	returned []netip.Addr
+	lists    [inAbandoned + 1]slotList // by their kind
+	returned returned
 	// cursor is the first address that was never leased or offered.
 	cursor netip.Addr
 	used   uint64
@@ -46,6 +45,30 @@ type poolState struct {
 	exhausted bool
 	// logged is true after a message about log-threshold-high.
 	logged bool
+}
+
+// returned is a stack of addresses before the cursor of a range that were offered and never leased. An address is in it once. It may have
+// been offered or leased again.
+type returned struct {
+	stack    []netip.Addr
+	contents map[netip.Addr]struct{}
+}
+
+func (r *returned) push(a netip.Addr) {
+	if _, has := r.contents[a]; has {
+		return
+	}
+	if r.contents == nil {
+		r.contents = map[netip.Addr]struct{}{}
+	}
+	r.stack, r.contents[a] = append(r.stack, a), struct{}{}
+}
+
+// pop removes the last address.
+func (r *returned) pop() {
+	last := len(r.stack) - 1
+	delete(r.contents, r.stack[last])
+	r.stack = r.stack[:last]
 }
 
 func newTable(now func() int64) *table {
@@ -134,13 +157,13 @@ func (t *table) restore(after, before *lease) {
 	}
 }
 
-// giveBack makes an address that was never leased the next one to be offered, because the cursor of the range has passed it. One of IPv6 is
-// not kept for the next client.
+// giveBack makes an address that was never leased the next one to be offered if the cursor of the range has passed it. One of IPv6 is not
+// kept for the next client.
 func (t *table) giveBack(pool int64, a netip.Addr) {
 	p := t.pool(pool)
 	p.exhausted = false
-	if pool != 0 && a.Is4() {
-		p.returned = append(p.returned, a)
+	if pool != 0 && a.Is4() && a.Less(p.cursor) {
+		p.returned.push(a)
 	}
 }
 
@@ -359,7 +382,8 @@ func (t *table) Members(class int64, without string) int {
 	return n
 }
 
-// NextFree implements dhcpdata.Leases: first the addresses that were never leased, then those that have been free for longest.
+// NextFree implements dhcpdata.Leases: first the addresses that were never leased, then those that have been free for longest. The caller
+// need not use the address: the next call returns it again.
 func (t *table) NextFree(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	p := t.pool(pool)
 	if p.exhausted {
@@ -370,10 +394,8 @@ func (t *table) NextFree(_, pool int64, ranges []dhcpdata.Interval, abandoned bo
 		p.exhausted = !ok
 		return a, ok
 	}
-	for len(p.returned) > 0 {
-		a := p.returned[len(p.returned)-1]
-		p.returned = p.returned[:len(p.returned)-1]
-		if !t.known(a) && containsAddress(ranges, a) && usable(a) {
+	for ; len(p.returned.stack) > 0; p.returned.pop() {
+		if a := p.returned.stack[len(p.returned.stack)-1]; !t.known(a) && containsAddress(ranges, a) && usable(a) {
 			return a, true
 		}
 	}
@@ -432,7 +454,7 @@ func (t *table) Exhausted(pool int64) bool { return t.pool(pool).exhausted }
 // resetCursor makes the next search of a range begin at its start, after the range has changed.
 func (t *table) resetCursor(pool int64) {
 	if p := t.pools[pool]; p != nil {
-		p.cursor, p.returned, p.exhausted = netip.Addr{}, nil, false
+		p.cursor, p.returned, p.exhausted = netip.Addr{}, returned{}, false
 	}
 }
 
