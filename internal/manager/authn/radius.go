@@ -65,7 +65,8 @@ func (r RADIUS) Check(ctx context.Context, name, password string) (id Identity, 
 
 // ask sends a request, repeatedly until it is answered or ctx ends.
 func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage, error) {
-	dial, end := context.WithTimeout(ctx, r.Timeout)
+	all := time.Duration(r.Retries+1) * r.Timeout
+	dial, end := context.WithTimeout(ctx, all) // it looks up the name
 	defer end()
 	conn, err := outbound.Dialer().DialContext(dial, "udp", net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
 	if err != nil {
@@ -83,7 +84,7 @@ func (r RADIUS) ask(ctx context.Context, request *radiusMessage) (*radiusMessage
 	if ctx.Err() != nil {
 		return nil, unavailable("wait for the answer: %w", context.Cause(ctx))
 	}
-	return nil, unavailable("no answer within %s", time.Duration(r.Retries+1)*r.Timeout)
+	return nil, unavailable("no answer within %s", all)
 }
 
 // await returns the answer to a request; nil if none arrives within the timeout, or before ctx ends. Messages that are not the answer of a

@@ -60,7 +60,7 @@ func HoldersIn(tx *store.Tx, configuration int64, first, last netip.Addr, limit 
 }
 
 // CountOtherLengths returns the number of current IPv6 leases from first to last that are not of prefixes with a length; 0 is the length of
-// addresses. It reads all of them.
+// addresses. Leases of reserved addresses do not count: a range never leases these. It reads all of them.
 func CountOtherLengths(tx *store.Tx, configuration int64, first, last netip.Addr, length int) (n int, err error) {
 	if length == 0 {
 		length = first.BitLen()
@@ -74,8 +74,8 @@ func CountOtherLengths(tx *store.Tx, configuration int64, first, last netip.Addr
 			n++
 		}
 		return nil
-	}, "SELECT low, high FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? AND state IN (?, ?)", configuration,
-		store.AddrKey(first), store.AddrKey(last), stateAllocated, stateLeased)
+	}, "SELECT low, high FROM dhcp_lease WHERE configuration = ? AND low >= ? AND low <= ? AND state = ?", configuration,
+		store.AddrKey(first), store.AddrKey(last), stateAllocated)
 	return n, err
 }
 

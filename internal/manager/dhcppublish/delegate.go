@@ -51,6 +51,12 @@ func (c *compiler) delegate(at level, p *dhcpdata.Pool) error {
 	if err := c.checkLeasedLengths(at.row, p); err != nil || !set {
 		return err
 	}
+	for _, one := range c.options[at.row.ID] {
+		if one.name == ipam.DelegatedLengthOption && one.rank > 0 {
+			c.fail("service option %s of range %s has a serverScope: remove it, all servers of a range delegate prefixes of one length",
+				one.name, c.label(at.row))
+		}
+	}
 	if ipam.CountPrefixes(p.Whole.First, p.Whole.Last, p.DelegatedLength).Sign() == 0 {
 		c.fail("range %s contains no whole prefix of the length %d, which it delegates", c.label(at.row), p.DelegatedLength)
 	}

@@ -234,6 +234,8 @@ const (
 	leaseLength  = 10 * time.Second
 	leaseRenewal = 2 * time.Second
 	dueAtOnce    = 50
+	// maxHold is the time after which a transaction with several changes ends. Other writers wait for it.
+	maxHold = 50 * time.Millisecond
 )
 
 // Live deploys queued changes.
@@ -292,7 +294,7 @@ func (l *Live) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// deploySome deploys at most dueAtOnce changes in one transaction. It returns false if none is queued.
+// deploySome deploys some changes, at most dueAtOnce, in one transaction. It returns false if none is queued.
 func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 	var all []dueChange
 	if err := l.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -319,13 +321,19 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// deploy deploys changes in one transaction, and wakes the service points.
+// deploy deploys changes in one transaction, and wakes the service points. It deploys the first one, and others until maxHold is over.
 func (l *Live) deploy(ctx context.Context, all []dueChange) error {
 	var wake []string
+	done := 0
 	if err := l.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		wake = nil
+		wake, done = nil, 0
 		tx.Touch(dueTopic)
+		start := time.Now()
 		for _, d := range all {
+			if done > 0 && time.Since(start) > maxHold {
+				break
+			}
+			done++
 			if err := tx.Write("DELETE FROM dhcp_due WHERE configuration = ? AND what = ? AND changed = ?", d.configuration, d.what,
 				d.changed); err != nil {
 				return err
@@ -344,7 +352,7 @@ func (l *Live) deploy(ctx context.Context, all []dueChange) error {
 	for _, point := range slices.Compact(wake) {
 		l.points.Wake(point)
 	}
-	l.Deployed(len(all))
+	l.Deployed(done)
 	return nil
 }
 

@@ -216,7 +216,8 @@ func TestReserve6IsUndone(t *testing.T) {
 	state("DHCP_ALLOCATED")
 }
 
-// TestDelegatedLengthKeepsLeases checks that a range gets another delegated length only when no client has a prefix of the deployed one.
+// TestDelegatedLengthKeepsLeases checks that a range gets another delegated length only when no client has a prefix of the deployed one. A
+// lease of a reserved address does not count.
 func TestDelegatedLengthKeepsLeases(t *testing.T) {
 	p, prefixes := prefixPlan(t)
 	m := p.manager
@@ -227,6 +228,12 @@ func TestDelegatedLengthKeepsLeases(t *testing.T) {
 	lease := dhcplease.Lease{Network: apitest.Number(t, p.network), Address: netip.MustParseAddr("2001:db8:100:8110::"), PrefixLength: 60,
 		Start: start.Unix(), Expires: start.Add(24 * time.Hour).Unix(), DUID: "00030001020000000001", IAID: 7}
 	source.Event(dhcplease.Begin, start, lease)
+	own := m.ID("/api/v2/networks/"+p.network+"/addresses", `{"type":"IPv6Address","address":"2001:db8:100:8200::1","state":"DHCP_RESERVED",`+
+		`"reservedUsing":"CLIENT_DUID","clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:0a"}}`)
+	reserved := lease
+	reserved.Address, reserved.PrefixLength, reserved.DUID = netip.MustParseAddr("2001:db8:100:8200::1"), 0, "0003000102000000000a"
+	reserved.Reservation = apitest.Number(t, own)
+	source.Event(dhcplease.Begin, start, reserved)
 	deploy := func() string {
 		return m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
 	}
@@ -255,4 +262,26 @@ func TestDelegatedLengthKeepsLeases(t *testing.T) {
 	refused()
 	source.Event(dhcplease.End, start.Add(time.Minute), lease)
 	completes()
+}
+
+// TestDelegatedLengthIsOfTheRange checks that a deployment refuses a delegated length that the manager does not read: of one server, or in a
+// raw option.
+func TestDelegatedLengthIsOfTheRange(t *testing.T) {
+	p, prefixes := prefixPlan(t)
+	m := p.manager
+	at := "/api/v2/ranges/" + prefixes
+	m.Want(200, "PATCH", "/api/v2/servers/"+p.server, `{"servicePoint":"dhcp6"}`, apitest.MergePatch)
+	refused := func(want string) {
+		t.Helper()
+		id := m.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
+		if got := deploytest.Await(&m.Client, id, "FAILED"); !strings.Contains(got, want) {
+			t.Errorf("the message is %s, want %s", got, want)
+		}
+	}
+	option := m.Want(200, "GET", at+"/deploymentOptions", "").Text("data.0.id")
+	m.Want(200, "PATCH", "/api/v2/deploymentOptions/"+option, `{"serverScope":{"id":`+p.server+`}}`, apitest.MergePatch)
+	refused("has a serverScope")
+	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+option, "")
+	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6RawOption","name":"raw","value":"delegated-prefix-length 56;"}`)
+	refused("set the service option delegated-prefix-length")
 }

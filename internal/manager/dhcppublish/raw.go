@@ -146,6 +146,9 @@ func (c *compiler) translateService(name string, words []word) (option, error) {
 	if !known || described.Value == dhcpdata.IDList || described.Value == dhcpdata.Texts {
 		return option{}, fmt.Errorf("the statement %q is not supported", name)
 	}
+	if c.isOfObject(name) {
+		return option{}, fmt.Errorf("set the service option %s: it is a part of the object, which the manager reads as well", name)
+	}
 	if len(words) != 1 {
 		return option{}, fmt.Errorf("%s needs one value", name)
 	}

@@ -43,6 +43,9 @@ func DelegatedLengths(tx *store.Tx, ids []int64) (map[int64]int, error) {
 		}
 		err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"), parents,
 			text("name", DelegatedLengthOption), text("type", "DHCPv6ServiceOption")}}, func(r *store.Resource) error {
+			if r.Ref("serverScope") != 0 { // a deployment refuses it
+				return nil
+			}
 			return store.Members(r.Body, func(name, raw []byte) error {
 				length := 0
 				if string(name) == "value" && json.Unmarshal(raw, &length) == nil && length >= 1 && length <= maxDelegated {

@@ -81,7 +81,7 @@ func (d *decider) deny(kind kindOfRequest, from Source, reason Reason) {
 	authoritative := d.layers(d.candidates[0], nil, nil).flag("authoritative", false)
 	switch {
 	case reason == OwnedByPartner, reason == WrongNetwork && kind != selecting && !authoritative, reason == NotLeased && kind != selecting,
-		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.isKnown():
+		(kind == initReboot || kind == rebinding) && aboutClient(reason) && !d.isKnown(kind):
 		d.refuse(reason, from)
 		return
 	}
@@ -107,12 +107,18 @@ func aboutClient(reason Reason) bool {
 	return true
 }
 
-// isKnown reports whether the client has, or had, a lease in one of its networks.
-func (d *decider) isKnown() bool {
+// isKnown reports whether the client is known by a lease in one of its networks.
+func (d *decider) isKnown(kind kindOfRequest) bool {
 	return slices.ContainsFunc(d.candidates, func(n *network) bool {
 		l, ok := d.leases.ClientLease(n.ID, d.d.Client)
-		return ok && (l.State == Leased || l.State == Free)
+		return ok && l.makesKnown(kind)
 	})
+}
+
+// makesKnown reports whether a client is known by its lease. A client that rebinds has a lease: if the one here is a former one, another
+// server has leased the address since.
+func (l LeaseState) makesKnown(kind kindOfRequest) bool {
+	return l.State == Leased || l.State == Free && kind == initReboot
 }
 
 // examine returns the choice for the address of a REQUEST, or the reason against it.
@@ -175,7 +181,7 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 		return Source{}, Served
 	}
 	for _, n := range d.candidates { // a client that the server knows asks for a wrong address
-		if held, ok := d.leases.ClientLease(n.ID, d.d.Client); ok && held.Address != a && (held.State == Leased || held.State == Free) {
+		if held, ok := d.leases.ClientLease(n.ID, d.d.Client); ok && held.Address != a && held.makesKnown(kind) {
 			return n.source(), LeasedToOther
 		}
 	}
