@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// AddressPath is the path of the address API, below which the paths of resources are.
+// AddressPath is the path of the address API. Paths of resources begin with it.
 const AddressPath = "/api/v2/"
 
-// FleetPath is the path of the fleet API, below which the paths of its collections are.
+// FleetPath is the path of the fleet API. Paths of its collections begin with it.
 const FleetPath = "/user/api/v1/"
 
 // Client sends requests to one manager, or to one service point for its diagnostics.

@@ -146,7 +146,7 @@ func (s setting) refusal(in string, v6 bool) string {
 	case described.Effect == "":
 		return described.Refusal
 	case slices.Contains(described.Without, levelOf(in)):
-		return fmt.Sprintf("it has no effect at a %s, the server reads it at a %s or above", levelOf(in), described.TopLevel())
+		return fmt.Sprintf("it has no effect at a %s: the server reads it at %s", levelOf(in), described.Where())
 	}
 	return ""
 }

@@ -275,7 +275,7 @@ func (c *compiler) addService(unit string, at int64, one chosen) {
 		refuse("it has no effect: %s", described.Refusal)
 		return
 	case slices.Contains(described.Without, one.from.Level):
-		refuse("it has no effect at this level: set it at the %s, or at an object above it", described.TopLevel())
+		refuse("it has no effect at this level: set it at %s", described.Where())
 		return
 	}
 	value, err := c.serviceValue(one, described)

@@ -241,6 +241,14 @@ func (d *decider) reservation() *reservation {
 	return nil
 }
 
+// reservationOf returns the reservation of an address for the client, nil without one.
+func (d *decider) reservationOf(a netip.Addr) *reservation {
+	if r := d.reservation(); r != nil && r.Address == a {
+		return r
+	}
+	return nil
+}
+
 // checkClient refuses the clients that are not served anywhere in the network.
 func (d *decider) checkClient() (Source, Reason) {
 	if d.f.Type == Release || d.f.Type == Decline {

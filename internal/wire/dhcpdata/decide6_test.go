@@ -428,9 +428,13 @@ func TestServices6(t *testing.T) {
 		func(d *Decision6) bool {
 			return summary(t, d) == "ADVERTISE; ia-na 1 status 2" && d.Reason == UnknownClient
 		})
-	check("abandon-lease-time", "60", ask6{kind: dhcpmsg.Decline6, client: 8, options: dhcpmsg.Options6{na(1, "2001:db8:1::12")}}, held(),
+	declines := ask6{kind: dhcpmsg.Decline6, client: 8, options: dhcpmsg.Options6{na(1, "2001:db8:1::12")}}
+	check("abandon-lease-time", "60", declines, held(),
 		func(d *Decision6) bool { return d.Changes[0].AbandonSeconds == 86400 },
 		func(d *Decision6) bool { return d.Changes[0].AbandonSeconds == 60 })
+	if d := declines.decide(t, newPlan6(service6(44, "abandon-lease-time", "70")).compile(t), held()); d.Changes[0].AbandonSeconds != 70 {
+		t.Errorf("a declined reserved address: %+v", d.Changes)
+	}
 	elsewhere := memory{addr("2001:db8:2::10"): {Network: 50, Address: addr("2001:db8:2::10"), State: Leased,
 		Client: Identity6(false, 1, duid6(8)), Start: now - 9, Expires: now + 9}}
 	check("release-on-roam", "true", request, elsewhere, func(d *Decision6) bool { return len(d.Changes) == 1 }, func(d *Decision6) bool {

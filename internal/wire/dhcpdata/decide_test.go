@@ -391,6 +391,28 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestEndsOfReservedAddresses checks the options of a reservation that act when its client declines or releases the address.
+func TestEndsOfReservedAddresses(t *testing.T) {
+	at := func(name string, value any) Service {
+		s := service(name, value)
+		s.At, s.From = 9, Source{Level: AtAddress, ID: 9}
+		return s
+	}
+	c := newPlan(at("abandon-lease-time", 60), at("infinite-is-reserved", true)).compile(t)
+	declined := message(Decline, 9, asks("10.0.0.20"), to("10.0.0.2"))
+	if d := Decide(c, declined, lease(9, "10.0.0.20", Leased), now); d.Action != ActDecline || d.AbandonSeconds != 60 {
+		t.Errorf("a declined address: %s, %d s", text(d), d.AbandonSeconds)
+	}
+	infinite := lease(9, "10.0.0.20", Leased, func(l *LeaseState) { l.Expires = InfiniteTime })
+	if d := Decide(c, message(Release, 9, renews("10.0.0.20")), infinite, now); d.Action == ActRelease {
+		t.Errorf("a released address: %s", text(d))
+	}
+	c = newPlan(service("abandon-lease-time", 90)).compile(t)
+	if d := Decide(c, declined, lease(9, "10.0.0.20", Leased), now); d.AbandonSeconds != 90 {
+		t.Errorf("a declined address of the network: %d s", d.AbandonSeconds)
+	}
+}
+
 // TestExhausted checks that a full range is reported, that a client that prefers IPv6 needs none of its addresses, that abandoned addresses
 // are used before that, and that they are probed.
 func TestExhausted(t *testing.T) {

@@ -67,12 +67,21 @@ func serviceTable() string {
 		}
 		switch {
 		case len(o.Without) == 0:
+		case slices.Contains(o.Without, AtNetwork):
+			effect += " Refused outside of classes."
+		case slices.Contains(o.Without, AtClass) && slices.Contains(o.Without, AtRange):
+			effect += " Refused below a network."
 		case slices.Contains(o.Without, AtClass):
-			effect += " Refused below a " + string(o.TopLevel()) + "."
-		case slices.Contains(o.Without, AtAddress):
-			effect += " Refused at a range or an address."
+			effect += " Refused below a range."
 		default:
-			effect += " Refused at a range."
+			effect += " Refused at "
+			for i, at := range o.Without {
+				if i > 0 {
+					effect += " or "
+				}
+				effect += map[Level]string{AtRange: "a range", AtAddress: "an address"}[at]
+			}
+			effect += "."
 		}
 		out += fmt.Sprintf("| `%s` | %s | %s |\n", o.Name, family, effect)
 	}

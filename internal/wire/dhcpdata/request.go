@@ -218,7 +218,7 @@ func (d *decider) decideDecline() {
 	p := n.findPool(d.requested)
 	d.refuse(Served, Source{})
 	d.d.Action, d.d.Address, d.d.Network = ActDecline, d.requested, n.ID
-	d.d.AbandonSeconds = d.layers(n, p, nil).number("abandon-lease-time", 86400)
+	d.d.AbandonSeconds = d.layers(n, p, d.reservationOf(d.requested)).number("abandon-lease-time", 86400)
 	if p != nil {
 		d.d.Pool = p.ID
 	}
@@ -236,7 +236,7 @@ func (d *decider) decideRelease() {
 		d.refuse(NotHolder, Source{})
 		return
 	}
-	if l.Expires == InfiniteTime && d.layers(n, n.findPool(d.f.Client), nil).flag("infinite-is-reserved", false) {
+	if l.Expires == InfiniteTime && d.layers(n, n.findPool(d.f.Client), d.reservationOf(d.f.Client)).flag("infinite-is-reserved", false) {
 		d.refuse(Served, n.source())
 		d.note(n.source(), "release", "an infinite lease is kept")
 		return

@@ -31,21 +31,25 @@ type ServiceOption struct {
 }
 
 // The levels without an effect of options that the server reads for the network alone, before it has chosen a range, before it has chosen
-// an address, and for the members of a range.
+// an address, for the members of a range, for clients without a reservation, and for classes.
 var (
-	belowNetwork  = []Level{AtRange, AtMACPool, AtClass, AtSubclass, AtMACAddress, AtAddress}
-	beforeRange   = []Level{AtRange}
-	beforeAddress = []Level{AtRange, AtAddress}
-	belowRange    = belowNetwork[1:]
+	belowNetwork   = []Level{AtRange, AtMACPool, AtClass, AtSubclass, AtMACAddress, AtAddress}
+	beforeRange    = []Level{AtRange}
+	beforeAddress  = []Level{AtRange, AtAddress}
+	belowRange     = belowNetwork[1:]
+	atAddress      = []Level{AtAddress}
+	outsideClasses = slices.DeleteFunc(slices.Clone(levels), func(at Level) bool { return at == AtClass || at == AtSubclass })
 )
 
-// TopLevel returns the most specific level that all clients of a range share and that the option has an effect at: the range or the
-// network.
-func (o ServiceOption) TopLevel() Level {
-	if slices.Contains(o.Without, AtRange) {
-		return AtNetwork
+// Where names the objects that the option has an effect at, for a message that refuses it at another level.
+func (o ServiceOption) Where() string {
+	switch {
+	case slices.Contains(o.Without, AtNetwork):
+		return "the class or subclass"
+	case slices.Contains(o.Without, AtRange):
+		return "the network, or an object above it"
 	}
-	return AtRange
+	return "the range, or an object above it"
 }
 
 // ValueKind is the form of the JSON value of a service option.

@@ -10,7 +10,8 @@ const (
 var services6 = []ServiceOption{
 	{Name: "abandon-lease-time", V6: true, Value: Number, Effect: "A declined address is not leased for this number of seconds."},
 	{Name: "authoritative", V6: true, Value: Boolean, Refusal: without6},
-	{Name: "boot-unknown-clients", V6: true, Value: Boolean, Effect: "Off: ranges do not serve clients without a reservation."},
+	{Name: "boot-unknown-clients", V6: true, Value: Boolean, Effect: "Off: ranges do not serve clients without a reservation.",
+		Without: belowRange},
 	{Name: "client-updates", V6: true, Value: Boolean,
 		Effect: "If false, the server keeps the address record of a client that wishes to do so itself (default true)."},
 	{Name: "ddns-domainname", V6: true, Value: Text, Effect: "Domain of the names of clients in DNS."},
@@ -53,7 +54,7 @@ var services6 = []ServiceOption{
 	{Name: "preferred-lifetime", V6: true, Value: Number,
 		Effect: "Preferred lifetime in seconds, at most the valid lifetime; without it five eighths of that."},
 	{Name: "prefix-length-mode", V6: true, Value: Text, Values: []string{"prefer", "exact", "minimum", "maximum", "ignore"},
-		Effect: "Which ranges serve a client that asks for a length: prefer, exact, minimum, maximum or ignore."},
+		Effect: "Which ranges serve a client that asks for a length: prefer, exact, minimum, maximum or ignore.", Without: belowRange},
 	{Name: "rapid-commit", V6: true, Value: Boolean,
 		Effect: "A SOLICIT with the option rapid commit gets a REPLY with leases at once.", Without: belowNetwork},
 	{Name: "release-on-roam", V6: true, Value: Boolean,

@@ -36,8 +36,8 @@ func TestImportLeavesOutOptionsWithoutEffect(t *testing.T) {
 	if !slices.Equal(at, []any{nil}) {
 		t.Errorf("min-secs is imported at %v", at)
 	}
-	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option min-secs: it has no effect at a range, the server reads "+
-		"it at a network or above") {
+	if notes := strings.Join(d.Notes(), "\n"); !strings.Contains(notes, "the option min-secs: it has no effect at a range: the server reads "+
+		"it at the network, or an object above it") {
 		t.Errorf("the notes are %q", notes)
 	}
 }
