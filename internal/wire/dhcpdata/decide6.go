@@ -174,6 +174,14 @@ func (d *decider6) layers(n *network, p *pool, r *reservation) (all layers) {
 	return append(all, n.scope6)
 }
 
+// reservation6 returns the reservation of an IPv6 address, nil without one.
+func (n *network) reservation6(a netip.Addr) *reservation {
+	if all := n.byAddress[a]; len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
 // binding is an address or prefix for an association, with the objects that it comes from.
 type binding struct {
 	network     *network

@@ -244,11 +244,7 @@ func (d *decider6) decideEnd(declines bool) {
 			if n := d.c.networks[l.Network]; declines && n != nil {
 				change.Action = ActDecline
 				p := n.findPool(h.address)
-				var r *reservation
-				if all := n.reservations(h.address); len(all) > 0 {
-					r = all[0]
-				}
-				if change.AbandonSeconds = d.layers(n, p, r).number("abandon-lease-time", 86400); p != nil {
+				if change.AbandonSeconds = d.layers(n, p, n.reservation6(h.address)).number("abandon-lease-time", 86400); p != nil {
 					change.Pool = p.ID
 				}
 			}

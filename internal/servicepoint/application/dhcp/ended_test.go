@@ -21,8 +21,8 @@ func wantLease(t *testing.T, e *engine, address string) {
 	}
 }
 
-// TestEndedReservationIsLeasedAgain checks that a lease after one that an operator ended begins in the journal: it holds after a restart.
-func TestEndedReservationIsLeasedAgain(t *testing.T) {
+// TestReservedLeaseFollowsOrder checks that a lease after one that an operator ended begins in the journal: it holds after a restart.
+func TestReservedLeaseFollowsOrder(t *testing.T) {
 	const address = "10.0.0.20"
 	d := &disk{}
 	e := engineOn(t, d, units(t, noPing), nil)
@@ -51,8 +51,8 @@ func TestEndedReservationIsLeasedAgain(t *testing.T) {
 	}
 }
 
-// TestEndedReservationIsLeasedAgain6 checks the same for DHCPv6.
-func TestEndedReservationIsLeasedAgain6(t *testing.T) {
+// TestReservedLease6FollowsOrder checks the same for DHCPv6.
+func TestReservedLease6FollowsOrder(t *testing.T) {
 	const address = "2001:db8:1::99"
 	d := &disk{}
 	e := engineOn(t, d, units6(t), nil)
