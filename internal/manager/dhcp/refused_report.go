@@ -76,6 +76,16 @@ func (r *ObservationReporter) Apply(tx *store.Tx, servicePoint string, records [
 				return err
 			}
 		}
+		for _, c := range o.Clones {
+			if err := w.clone(c); err != nil {
+				return err
+			}
+		}
+		for _, s := range o.ClockSteps {
+			if err := w.clockStep(s); err != nil {
+				return err
+			}
+		}
 	}
 	return w.limit()
 }

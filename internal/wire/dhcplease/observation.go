@@ -23,6 +23,26 @@ type Observation struct {
 	Others []OtherServer `json:"others,omitempty"`
 	// Names are notices about the names of clients in DNS.
 	Names []NameNotice `json:"names,omitempty"`
+	// Clones are clients whose identifier several machines use.
+	Clones []Clone `json:"clones,omitempty"`
+	// ClockSteps are the steps of the clock of the machine.
+	ClockSteps []ClockStep `json:"clockSteps,omitempty"`
+}
+
+// Clone is a client whose lease two machines renew in turn: they have one client identifier or DUID, and get one address.
+type Clone struct {
+	Network int64      `json:"network"`
+	Address netip.Addr `json:"address"`
+	// ClientID or DUID is set, in hexadecimal digits. MACs are the hardware addresses.
+	ClientID string    `json:"clientId,omitempty"`
+	DUID     string    `json:"duid,omitempty"`
+	MACs     [2]string `json:"macs"`
+}
+
+// ClockStep is a step of the clock by a number of seconds, less than 0 for one into the past. At is the time after it, in Unix seconds.
+type ClockStep struct {
+	Seconds int64 `json:"seconds"`
+	At      int64 `json:"at"`
 }
 
 // Limits of an observation.
@@ -31,7 +51,10 @@ const (
 	maxCounts  = 1000
 	maxOthers  = 100
 	maxNames   = 100
-	maxReason  = 64
+	maxClones  = 100
+	// MaxClockSteps is the maximum number of steps of the clock.
+	MaxClockSteps = 10
+	maxReason     = 64
 	// maxMessages is the maximum number of messages: sums of many observations do not overflow.
 	maxMessages = 1 << 40
 )
@@ -138,6 +161,22 @@ func (o Observation) Check() error {
 	}
 	if len(o.Names) > maxNames {
 		return problem.Invalid("names", "an observation has at most %d notices about names", maxNames)
+	}
+	if len(o.Clones) > maxClones || len(o.ClockSteps) > MaxClockSteps {
+		return problem.Invalid("clones", "an observation has at most %d clones and %d steps of the clock", maxClones, MaxClockSteps)
+	}
+	for i, c := range o.Clones {
+		err := checkTexts(c.ClientID, c.DUID, c.MACs[0], c.MACs[1])
+		switch {
+		case err != nil:
+		case !c.Address.IsValid() || c.Network < 0:
+			err = errors.New("has no address, or an invalid network")
+		case !isDigits(c.ClientID) || !isDigits(c.DUID) || !isDigits(c.MACs[0]) || !isDigits(c.MACs[1]) || c.ClientID+c.DUID == "":
+			err = errors.New("has no identifier, or one that is not in hexadecimal digits")
+		}
+		if err != nil {
+			return problem.Invalid(fmt.Sprintf("clones[%d]", i), "%v", err)
+		}
 	}
 	for i, n := range o.Names {
 		if err := n.check(); err != nil {

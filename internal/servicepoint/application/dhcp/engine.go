@@ -383,6 +383,9 @@ func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 		return event(dhcplease.Begin, l.renewed, 0, l), false
 	}
 	l.start = before.start
+	if before.holder.hardware != l.holder.hardware {
+		e.observer.move(before, l)
+	}
 	if len(l.holder.relay) == 0 && !l.holder.relayAddress.IsValid() { // a unicast renewal: the relay information of the first request holds
 		l.holder.relay, l.holder.relayAddress = before.holder.relay, before.holder.relayAddress
 	}
@@ -440,7 +443,7 @@ func (e *engine) tick() {
 			e.retryOrders()
 			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
 			if seconds, stepped := e.clock.check(e.wall()); stepped {
-				e.log.Warn("clock stepped", "seconds", seconds)
+				e.reportStep(seconds)
 			}
 		}
 	}

@@ -34,6 +34,10 @@ type observer struct {
 	names   []dhcplease.NameNotice
 	noticed map[string]int
 	hour    int64
+	// moves are the last changes of hardware addresses by client, clones those that were not reported yet, and steps those of the clock.
+	moves  map[string]move
+	clones []dhcplease.Clone
+	steps  []dhcplease.ClockStep
 }
 
 // otherKey identifies another server in a network.
@@ -64,7 +68,7 @@ const (
 
 func newObserver(log *slog.Logger) *observer {
 	return &observer{log: log, clients: map[int64]map[string]*dhcplease.Refused{}, counts: map[dhcplease.RefusedCount]int64{},
-		reported: map[otherKey]int64{}, noticed: map[string]int{}}
+		reported: map[otherKey]int64{}, noticed: map[string]int{}, moves: map[string]move{}}
 }
 
 // refuse records a refused client.
@@ -153,7 +157,8 @@ func cut(text string) string {
 func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.taken) < observeInterval && !now.Before(o.taken) || len(o.counts)+len(o.others)+len(o.names) == 0 {
+	if now.Sub(o.taken) < observeInterval && !now.Before(o.taken) || len(o.counts)+len(o.others)+len(o.names)+
+		len(o.clones)+len(o.steps) == 0 {
 		return nil
 	}
 	o.taken = now
@@ -169,7 +174,7 @@ func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation)
 	if len(all) == 0 {
 		all = append(all, dhcplease.Observation{})
 	}
-	all[0].Others, all[0].Names = first.Others, o.names
+	all[0].Others, all[0].Names, all[0].Clones, all[0].ClockSteps = first.Others, o.names, o.clones, o.steps
 	for _, network := range o.clients {
 		one := dhcplease.Observation{}
 		for _, r := range network {
@@ -181,7 +186,7 @@ func (o *observer) takeObservations(now time.Time) (all []dhcplease.Observation)
 	}
 	clear(o.clients)
 	clear(o.counts)
-	o.total, o.others, o.names = 0, nil, nil
+	o.total, o.others, o.names, o.clones, o.steps = 0, nil, nil, nil, nil
 	return all
 }
 

@@ -48,14 +48,14 @@ func (e *engine) startClock(t times) {
 	case boot != "" && before.boot == boot:
 		base = before.clock + up - before.up
 		if step := wall - base; step > maxStep || step < -maxStep {
-			e.log.Warn("clock stepped", "seconds", step)
+			e.reportStep(step)
 			if len(e.statuses) == 0 { // a failover partner knows the times of the leases
 				base, shift = wall, step
 			}
 		}
 	case latest > wall:
 		if latest-wall > maxStep {
-			e.log.Warn("clock stepped", "seconds", wall-latest)
+			e.reportStep(wall - latest)
 		}
 		base = latest
 	}
@@ -67,6 +67,12 @@ func (e *engine) startClock(t times) {
 		e.shiftLeases(shift)
 	}
 	e.clock.base = base
+}
+
+// reportStep logs a step of the wall clock, and reports it to the manager.
+func (e *engine) reportStep(seconds int64) {
+	e.log.Warn("clock stepped", "seconds", seconds)
+	e.observer.stepped(seconds, e.wall().Unix())
 }
 
 // latest returns the time of the last change of a lease.
