@@ -311,9 +311,10 @@ func (d *decider) permits(p *pool) (Source, Reason) {
 	return d.checkLimits()
 }
 
-// checkLimits examines the lease limits of the classes of the client, and notes which ones a lease counts for.
-func (d *decider) checkLimits() (Source, Reason) {
-	d.d.Counted = nil
+// checkLimits examines the lease limits of the classes of the client, and notes which ones a lease counts for: also those that are reached,
+// because the holder of a lease keeps it after the limit was lowered.
+func (d *decider) checkLimits() (from Source, reason Reason) {
+	d.d.Counted, reason = nil, Served
 	for _, one := range d.classes {
 		id, own := one.ID, one.own
 		if one.subclass != nil {
@@ -326,10 +327,10 @@ func (d *decider) checkLimits() (Source, Reason) {
 			continue
 		}
 		s := own.services["dhcp-class-lease-limit"]
-		if uint64(d.leases.Members(id, d.d.Client)) >= uint64(s.number) {
-			return s.From, ClassLimit
+		if reason == Served && uint64(d.leases.Members(id, d.d.Client)) >= uint64(s.number) {
+			from, reason = s.From, ClassLimit
 		}
 		d.d.Counted = append(d.d.Counted, id)
 	}
-	return Source{}, Served
+	return from, reason
 }

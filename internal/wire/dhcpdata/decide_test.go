@@ -633,6 +633,20 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// TestLoweredLimitCountsHolders checks that a lease counts for a class whose limit was lowered below the number of its leases.
+func TestLoweredLimitCountsHolders(t *testing.T) {
+	c := classes().with(ClassUnit(21), service("dhcp-class-lease-limit", 1)).compile(t)
+	leases := memory{}
+	for n, a := range map[byte]string{1: "10.0.0.10", 2: "10.0.0.11", 3: "10.0.0.13"} {
+		at, l := leased(n, a, Leased)
+		leases[at] = l
+	}
+	d := Decide(c, message(Request, 1, renews("10.0.0.10"), with(60, "Phone")), leases, now)
+	if text(d) != "ACK 10.0.0.10" || !slices.Equal(d.Counted, []int64{21}) {
+		t.Errorf("%s, counted for %d", text(d), d.Counted)
+	}
+}
+
 // TestPrecedence checks that the most specific object wins for options: address, MAC address, subclass, class, MAC pool, range, network and
 // the levels above.
 func TestPrecedence(t *testing.T) {
