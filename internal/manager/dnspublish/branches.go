@@ -1,26 +1,39 @@
 package dnspublish
 
 import (
+	"slices"
 	"strings"
 
 	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 )
 
-// maxBranches is the maximum number of zones in a transaction that are queued by name. Beyond it the configuration is examined once.
+// maxBranches is the maximum number of zones of a configuration in a transaction that are queued by name. Beyond it the configuration is
+// examined once.
 const maxBranches = 20
 
 // markBranches queues the zones at, above and below the name of a changed zone, and below its former name, if the configuration has live
 // views.
 func (f *liveFollower) markBranches(before, after *store.Resource) error {
 	for _, r := range []*store.Resource{before, after} {
-		if r == nil || f.branches > maxBranches {
+		if r == nil || f.due[due{r.Configuration, dueAll, ""}] {
 			continue
 		}
-		if f.branches++; f.branches > maxBranches {
-			return f.markAll(r)
-		}
 		if err := f.mark(r, r.Key); err != nil {
+			return err
+		}
+		branch := due{r.Configuration, dueAll, r.Key}
+		if !f.due[branch] || slices.Contains(f.branches[r.Configuration], branch) {
+			continue
+		}
+		f.branches[r.Configuration] = append(f.branches[r.Configuration], branch)
+		if len(f.branches[r.Configuration]) <= maxBranches {
+			continue
+		}
+		for _, one := range f.branches[r.Configuration] {
+			delete(f.due, one)
+		}
+		if err := f.markAll(r); err != nil {
 			return err
 		}
 	}
@@ -31,20 +44,13 @@ func (f *liveFollower) markBranches(before, after *store.Resource) error {
 type branches map[string]bool
 
 // affects reports whether the change of zones can affect what the plan contributes to a zone: it is one of them, above or below one. An
-// implied reverse zone may be between two others. Zones of other types contain data of any zone.
+// implied reverse zone may be between two others, whatever their names are. Zones of other types contain data of any zone.
 func (b branches) affects(z *plannedZone) bool {
 	if b == nil {
 		return true
 	}
-	if z.row.ID == 0 {
-		for key := range b {
-			if _, _, reverse := naming.ReverseRange(key); reverse {
-				return true
-			}
-		}
-		return false
-	}
-	if z.row.Type != "Zone" || z.row.Key == "" {
+	implied := z.row.ID == 0
+	if !implied && z.row.Type != "Zone" || z.row.Key == "" {
 		return true
 	}
 	for above, more := z.row.Key, true; more; _, above, more = naming.Cut(above) {
@@ -53,7 +59,7 @@ func (b branches) affects(z *plannedZone) bool {
 		}
 	}
 	for key := range b {
-		if strings.HasSuffix(key, "."+z.row.Key) {
+		if strings.HasSuffix(key, "."+z.row.Key) || implied && (strings.HasSuffix(key, ".in-addr.arpa") || strings.HasSuffix(key, ".ip6.arpa")) {
 			return true
 		}
 	}

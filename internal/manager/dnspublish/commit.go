@@ -20,7 +20,7 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 		if err := o.makeStatic(&resource.Change{Tx: tx, API: d.api}); err != nil {
 			return err
 		}
-		changed, err := o.publish(tx)
+		changed, err := o.publish(tx, d.api)
 		if err != nil {
 			return err
 		}
@@ -99,25 +99,19 @@ func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]i
 }
 
 // publish stores the contents of the zones and of the server, and returns the servers whose content changed. If the settings of the server
-// have changed since the snapshot, it returns errConcurrentDeployment or, if the outcome yields no more, queues the configuration, so that
-// a live change restores the later settings.
-func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
+// have changed since the snapshot, it returns errConcurrentDeployment or, if the outcome insists, stores the settings of now.
+func (o *outcome) publish(tx *store.Tx, api *resource.API) (changed []int64, err error) {
 	number, err := nextNumber(tx)
 	if err != nil {
 		return nil, err
 	}
+	renewed := false
 	if o.serving != nil {
-		switch err := o.serving.checkBase(tx, o.server); {
-		case errors.Is(err, errConcurrentDeployment) && o.insists:
-			tx.Touch(dueTopic)
-			again, err := requeueNumber(tx)
-			if err != nil {
-				return nil, err
-			}
-			if err := (due{o.configuration, dueAll, ""}).queue(tx, again, laneLive); err != nil {
-				return nil, err
-			}
-		case err != nil:
+		err := o.serving.checkBase(tx, o.server)
+		if renewed = errors.Is(err, errConcurrentDeployment) && o.insists; renewed {
+			err = o.renewServing(tx, api)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -125,8 +119,13 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if err != nil || o.serving == nil {
 		return changed, err
 	}
+	if renewed {
+		if err := o.serving.leaveOutEmpty(tx); err != nil {
+			return nil, err
+		}
+	}
 	also, err := o.serving.serve(tx, o.server, number)
-	if errors.Is(err, errNoContent) && !o.insists { // another server gave the zone up meanwhile
+	if errors.Is(err, errNoContent) { // another server gave the zone up meanwhile
 		err = errConcurrentDeployment
 	}
 	if err != nil {
@@ -136,6 +135,30 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 		changed = append(changed, o.server)
 	}
 	return changed, deleteUnserved(tx, o.serving.unserved...)
+}
+
+// renewServing replaces the content of the server by that of now.
+func (o *outcome) renewServing(tx *store.Tx, api *resource.API) error {
+	p, err := newPlan(tx, api, o.configuration)
+	if err != nil {
+		return err
+	}
+	o.serving, err = p.servingOf(o.server)
+	return err
+}
+
+// leaveOutEmpty removes the zones that are not deployed yet: a live change, or the next deployment, adds them.
+func (s *serving) leaveOutEmpty(tx *store.Tx) error {
+	deployed, err := readAllDeployed(tx, s.configuration)
+	if err != nil {
+		return err
+	}
+	for _, z := range slices.Clone(s.zones) {
+		if deployed[z.id].records == 0 {
+			s.leaveOut(z)
+		}
+	}
+	return nil
 }
 
 // listAwaited returns the servers whose service points the deployment waits for.

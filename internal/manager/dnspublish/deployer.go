@@ -55,10 +55,12 @@ type Deployer struct {
 	mu         sync.Mutex
 	held       bool
 	leaseTried time.Time
-	// waitsChecked is when waits were last checked. It, turns and conflicts are used by runDeployments only, the other fields by runLive only.
+	// waitsChecked is when waits were last checked. It, turns, conflicts and conflictsOf are used by runDeployments only, the other fields by
+	// runLive only.
 	waitsChecked time.Time
-	// conflicts is the number of attempts of the running deployment that ended because the same content was deployed meanwhile.
-	conflicts int
+	// conflicts is the number of attempts of the deployment conflictsOf that ended because the same content was deployed meanwhile.
+	conflicts   int
+	conflictsOf int64
 	// rolledAt is when keys were last checked.
 	rolledAt time.Time
 	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
@@ -70,15 +72,17 @@ type Deployer struct {
 	// this manager holds the lease and only records change.
 	plan    *plan
 	planned int64
-	whole   largeZoneLock
-	times   contentTimes
+	// examined are the configurations all of whose zones were examined since the start.
+	examined map[int64]bool
+	whole    largeZoneLock
+	times    contentTimes
 }
 
 // NewDeployer returns a deployer. Start it with Run.
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, schedules: timetable.NewClock(a, schedules),
+		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, examined: map[int64]bool{}, schedules: timetable.NewClock(a, schedules),
 		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		noBulk:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
@@ -143,36 +147,14 @@ func (d *Deployer) runLive(ctx context.Context) (failure error) {
 	})
 }
 
-// runBulk deploys the large changes of live views.
-func (d *Deployer) runBulk(ctx context.Context) error {
-	if unchanged, known := d.noBulk.Now(struct{}{}); unchanged && known {
-		return nil
-	}
-	if held, err := d.takeLease(ctx); err != nil || !held {
-		return err
-	}
-	defer d.lease.Keep(ctx, d.log)()
-	return d.deployAll(ctx, func(ctx context.Context) (more bool, err error) { // in turn, because an import queues names all the time
-		names, err := d.deployBulk(ctx)
-		if err != nil {
-			return false, err
-		}
-		if names {
-			waits, err := d.waitsWhole(ctx)
-			if err != nil || !waits || !d.whole.mu.TryLock() { // a deployment of a large zone does not delay names
-				return true, err
-			}
-		} else {
-			d.whole.mu.Lock()
-		}
-		defer d.whole.mu.Unlock()
-		zones, err := d.deployWhole(ctx)
-		return names || zones, err
-	})
-}
-
 // runDeployments ends the waits for service points, and runs the next deployment.
 func (d *Deployer) runDeployments(ctx context.Context) error {
+	keeps := false
+	defer func() {
+		if !keeps {
+			d.whole.release()
+		}
+	}()
 	if idle, known := d.noDeployments.Now(struct{}{}); idle && known {
 		return nil
 	}
@@ -193,9 +175,13 @@ func (d *Deployer) runDeployments(ctx context.Context) error {
 	if next == 0 {
 		return nil
 	}
+	if d.conflictsOf != next {
+		d.conflicts, d.conflictsOf = 0, next
+	}
 	err = d.deploy(ctx, next)
 	if errors.Is(err, errLargeZone) {
 		d.whole.await()
+		keeps = true
 		return nil
 	}
 	if errors.Is(err, errConcurrentDeployment) { // it runs again
@@ -326,8 +312,10 @@ type outcome struct {
 	// servings are the new contents of servers for queued changes of the structure; nil if only names are queued.
 	servings map[int64]*serving
 	// frames are the frames of the zones that were examined, by id. byID are all zones of the plan.
-	frames map[string]frame
-	byID   map[string]*plannedZone
+	// frameBases are the stored frames of the snapshot, for a deployment beside laneLive.
+	frames     map[string]frame
+	frameBases map[string]frame
+	byID       map[string]*plannedZone
 	// defers reports whether a zone is too large to be examined as a whole in laneLive; nil if no zone is. deferred are the ids of such
 	// zones.
 	defers   func(p *plan, z *plannedZone, is deployedZone) (bool, error)

@@ -3,6 +3,7 @@ package dnspublish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -65,6 +66,9 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 		}
 		for server, s := range o.servings {
 			also, err := s.serve(tx, server, number)
+			if errors.Is(err, errNoContent) { // a full deployment gave the zone up meanwhile
+				err = errConcurrentDeployment
+			}
 			if err != nil {
 				return err
 			}
@@ -111,13 +115,26 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 	for _, point := range toWake {
 		d.points.Wake(point)
 	}
+	if now.all && now.branches == nil {
+		d.examined[o.configuration] = true
+	}
 	d.Changed(max(len(now.rows), len(now.keys)+len(now.addresses)))
 	return nil
 }
 
-// storeFrames stores the frames of the zones that were examined.
+// storeFrames stores the frames of the zones that were examined. If a later live change has stored a frame since the snapshot of another
+// deployment, the frame is not known from now on.
 func (o *outcome) storeFrames(tx *store.Tx) error {
 	for id, f := range o.frames {
+		if base, beside := o.frameBases[id]; beside {
+			now, err := readFrame(tx, id)
+			if err != nil {
+				return err
+			}
+			if !now.equal(base) {
+				f = frame{}
+			}
+		}
 		if err := f.write(tx, id); err != nil {
 			return err
 		}
@@ -236,6 +253,11 @@ func (d *Deployer) prepareZone(p *plan, o *outcome, z *plannedZone, w *zoneWork,
 			return wrong
 		}
 		o.setFrame(z, f)
+		if o.defers == nil {
+			if wrong := o.keepFrameBase(p.tx, z); wrong != nil {
+				return wrong
+			}
+		}
 	}
 	if err != nil {
 		delete(o.frames, z.id)
@@ -341,12 +363,29 @@ func (d *Deployer) examine(p *plan, o *outcome, z *plannedZone, work works, befo
 	}
 	w.framed, w.whole = f.changedNames(before)
 	if w.whole = w.whole || !there || is.complete <= 0; w.whole || len(w.framed) > 0 {
-		if _, err := p.keepFramed(z, f); err != nil {
+		switch _, err := p.keepFramed(z, f); {
+		case isFault(err): // a name is too long
+			work[z], w.whole = w, true
+			return nil
+		case err != nil:
 			return err
 		}
 		work[z] = w
 		o.setFrame(z, f)
 	}
+	return nil
+}
+
+// keepFrameBase keeps the stored frame of a zone, for a deployment beside laneLive.
+func (o *outcome) keepFrameBase(tx *store.Tx, z *plannedZone) error {
+	base, err := readFrame(tx, z.id)
+	if err != nil {
+		return err
+	}
+	if o.frameBases == nil {
+		o.frameBases = map[string]frame{}
+	}
+	o.frameBases[z.id] = base
 	return nil
 }
 

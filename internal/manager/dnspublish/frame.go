@@ -29,7 +29,8 @@ type frame struct {
 }
 
 // frameVersion is part of each frame. It must change together with the rules that compile a zone from its records and its plan, so that
-// zones are examined as a whole after an update of the manager.
+// zones are examined as a whole after an update of the manager: the first change of the structure of a configuration after a start of the
+// manager examines all zones.
 const frameVersion = 1
 
 // framed reports whether the content of a zone is its frame and its records by name. ENUM zones contain the records of other zones.
@@ -168,6 +169,11 @@ func (f frame) changedNames(before frame) (changed []string, whole bool) {
 
 // maxNameText is the maximum length of a name as text: each of its 255 octets may be escaped.
 const maxNameText = 4 * 255
+
+// equal reports whether two frames are equal.
+func (f frame) equal(other frame) bool {
+	return f.whole == other.whole && maps.Equal(f.names, other.names)
+}
 
 // encode returns a frame as bytes: the hash, then for each name its length, the name and its hash.
 func (f frame) encode() []byte {

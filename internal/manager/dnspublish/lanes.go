@@ -24,6 +24,9 @@ func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 		if err := now.addStructure(tx); err != nil {
 			return err
 		}
+		if !d.examined[o.configuration] { // the rules of the frames may be those of an older manager
+			now.branches = nil
+		}
 		p, err := d.livePlan(tx, o.configuration, now.all)
 		if err != nil || p == nil {
 			return err
@@ -57,6 +60,30 @@ func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, er
 	return err == nil, err
 }
 
+// runBulk deploys the large changes of live views.
+func (d *Deployer) runBulk(ctx context.Context) error {
+	if unchanged, known := d.noBulk.Now(struct{}{}); unchanged && known {
+		return nil
+	}
+	if held, err := d.takeLease(ctx); err != nil || !held {
+		return err
+	}
+	defer d.lease.Keep(ctx, d.log)()
+	return d.deployAll(ctx, func(ctx context.Context) (more bool, err error) { // in turn, because an import queues names all the time
+		names, err := d.deployBulk(ctx)
+		if err != nil {
+			return false, err
+		}
+		waits, err := d.waitsWhole(ctx)
+		if err != nil || !waits || !d.whole.mu.TryLock() { // a deployment of a large zone does not delay names
+			return names, err
+		}
+		defer d.whole.mu.Unlock()
+		zones, err := d.deployWhole(ctx)
+		return names || zones, err
+	})
+}
+
 // deployBulk deploys all queued changes of a configuration in laneBulk. It reports whether there may be more.
 func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 	o, now, read := &outcome{}, dueEntries{}, d.times.beginRead()
@@ -86,7 +113,14 @@ func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
 // waitsWhole reports whether a zone waits in laneWhole.
 func (d *Deployer) waitsWhole(ctx context.Context) (waits bool, err error) {
 	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM dns_due WHERE lane = ?)", laneWhole).Scan(&waits)
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM dns_due WHERE lane = ?)", laneWhole).Scan(&waits); err != nil || waits {
+			return err
+		}
+		configuration, _, err := readDue(tx, laneBulk, 1)
+		if err == nil && configuration == 0 {
+			d.noBulk.Put(tx, struct{}{}, true)
+		}
+		return err
 	})
 	return waits, err
 }
@@ -103,11 +137,7 @@ func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
 		}
 		read.endRead()
 		if o.configuration == 0 {
-			configuration, _, err := readDue(tx, laneBulk, 1)
-			if err == nil && configuration == 0 {
-				d.noBulk.Put(tx, struct{}{}, true)
-			}
-			return err
+			return nil
 		}
 		live, err := liveOf(tx)
 		if err != nil {

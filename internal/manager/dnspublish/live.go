@@ -80,7 +80,8 @@ func liveOf(tx *store.Tx) (map[int64]int64, error) {
 
 // follow returns the follower for a transaction.
 func (l *liveViews) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{}}
+	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{},
+		branches: map[int64][]due{}}
 }
 
 // due is a queue entry: a change to be deployed.
@@ -97,8 +98,8 @@ type liveFollower struct {
 	// views cache the views of zones, zones the live response policy zones of policies.
 	views map[int64]int64
 	zones map[int64][]*store.Resource
-	// branches is the number of zones that were queued by name.
-	branches int
+	// branches are the entries of zones that were queued by name, by configuration.
+	branches map[int64][]due
 }
 
 // structuralCollections are the collections whose changes may affect any zone of their configuration.

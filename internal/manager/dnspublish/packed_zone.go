@@ -145,8 +145,9 @@ func (l *largeZoneLock) release() {
 	}
 }
 
-// await waits until no large zone is examined.
+// await waits until no large zone is examined, and keeps the lock for the next attempt of the deployment: large zones of live views may
+// wait all the time. The caller calls release if there is no attempt.
 func (l *largeZoneLock) await() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.held = true
 }

@@ -180,6 +180,9 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			}
 			if c, err = p.publication(z, nil, now); !p.isForeign(z) {
 				out.setFrame(z, frame)
+				if err := out.keepFrameBase(p.tx, z); err != nil {
+					return err
+				}
 			}
 		}
 		if err != nil {

@@ -3,11 +3,9 @@ package dnspublish_test
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 
-	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/testkit/apitest"
 )
@@ -15,38 +13,7 @@ import (
 // TestPublicationOverLaterOnes checks that a deployment that commits after later ones keeps their names. It queues these names only if
 // they may come from an older snapshot, and many of them do not delay single changes.
 func TestPublicationOverLaterOnes(t *testing.T) {
-	a := start(t)
-	configuration := a.ID("/api/v2/configurations", `{"name":"main"}`)
-	at := "/api/v2/configurations/" + configuration
-	view := a.ID(at+"/views", `{"name":"live"}`)
-	zone := "/api/v2/zones/" + a.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"a.test","deploymentEnabled":true}`)
-	server := "/api/v2/servers/" + a.ID(at+"/servers", `{"type":"Server","name":"server","profile":"DNS_DHCP_SERVER_20","servicePoint":"point",`+
-		`"interfaces":[{"type":"NetworkInterface","name":"ns.example.org","managementAddress":"192.0.2.1"}]}`)
-	a.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+
-		a.Want(200, "GET", server+"/interfaces", "").Text("data.0.id")+`}]}`)
-	deployment := a.ID(server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	apitest.Eventually(t, "the deployment is carried out", func() bool {
-		return a.Want(200, "GET", "/api/v2/deployments/"+deployment, "").Text("percentComplete") == "90"
-	})
-	a.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
-	id, err := strconv.ParseInt(configuration, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployed := func() {
-		apitest.Eventually(t, "the changes are deployed", func() bool {
-			done := false
-			if err := a.Store.View(t.Context(), func(tx *store.Tx) error {
-				_, _, pending, err := dnspublish.Deployed(tx, a.Address, id)
-				done = !pending
-				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
-			return done
-		})
-	}
-	deployed()
+	v := start(t).liveView("a.test")
 	made := 0
 	for _, test := range []struct {
 		what    string
@@ -65,13 +32,13 @@ func TestPublicationOverLaterOnes(t *testing.T) {
 			var changes []string
 			for range test.changes {
 				changes = append(changes, fmt.Sprintf(`{"method":"POST","path":"%s","body":{"type":"TXTRecord","name":"n%d","text":"later"}}`,
-					strings.TrimPrefix(zone, "/api/v2/")+"/resourceRecords", made+1))
+					"zones/"+v.first+"/resourceRecords", made+1))
 				made++
 			}
-			a.Want(200, "POST", "/api/v2/batch", `{"changes":[`+strings.Join(changes, ",")+`]}`)
-			deployed()
+			v.Want(200, "POST", "/api/v2/batch", `{"changes":[`+strings.Join(changes, ",")+`]}`)
+			v.deployed()
 		}
-		lanes, kept, err := dnspublish.PublishOver(t.Context(), a.Address, id, test.name, test.known, later)
+		lanes, kept, err := dnspublish.PublishOver(t.Context(), v.Address, apitest.Number(t, v.configuration), test.name, test.known, later)
 		if err != nil {
 			t.Fatalf("%s: %v", test.what, err)
 		}
@@ -81,6 +48,6 @@ func TestPublicationOverLaterOnes(t *testing.T) {
 		if kept != test.kept {
 			t.Errorf("%s: the record of the earlier deployment is deployed: %v", test.what, kept)
 		}
-		deployed()
+		v.deployed()
 	}
 }

@@ -3,6 +3,7 @@ package dnspublish
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
@@ -29,13 +30,45 @@ func ServeOver(ctx context.Context, api *resource.API, server int64, insists boo
 	}
 	later()
 	err = api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		_, err := o.publish(tx)
+		_, err := o.publish(tx, api)
 		return err
 	})
 	if errors.Is(err, errConcurrentDeployment) {
 		return true, nil
 	}
 	return false, err
+}
+
+// DeployOver runs a full deployment of a server with later between its snapshot and its commit. conflict reports that it was refused because
+// of other deployments.
+func DeployOver(ctx context.Context, api *resource.API, points Points, server int64, later func()) (conflict bool, err error) {
+	d := NewDeployer(api, points, slog.New(slog.DiscardHandler))
+	var o *outcome
+	read := d.times.beginRead()
+	if err := api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		read.endRead()
+		o, err = d.prepareServer(tx, server, true, false)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	o.read = read
+	later()
+	err = api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if _, err := o.publish(tx, api); err != nil {
+			return err
+		}
+		return o.storeFrames(tx)
+	})
+	if errors.Is(err, errConcurrentDeployment) {
+		return true, nil
+	}
+	return false, err
+}
+
+// AffectsImplied reports whether a changed zone affects an implied reverse zone.
+func AffectsImplied(changed, reverse string) bool {
+	return branches{changed: true}.affects(&plannedZone{row: &store.Resource{Key: reverse}})
 }
 
 // IsServed reports whether a server serves a zone.

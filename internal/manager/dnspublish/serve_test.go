@@ -1,6 +1,7 @@
 package dnspublish_test
 
 import (
+	"fmt"
 	"testing"
 
 	"portolan/internal/engine/store"
@@ -8,43 +9,18 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, and that
-// the live change is made again if the deployment insists.
+// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, also if the
+// deployment insists, and that a zone that was deleted meanwhile does not fail one that insists.
 func TestServingOverLaterOnes(t *testing.T) {
-	a := start(t)
-	configuration := a.ID("/api/v2/configurations", `{"name":"main"}`)
-	at := "/api/v2/configurations/" + configuration
-	view := a.ID(at+"/views", `{"name":"live"}`)
-	zones := "/api/v2/views/" + view + "/zones"
-	zone := func(name string) { a.ID(zones, `{"type":"Zone","absoluteName":"`+name+`","deploymentEnabled":true}`) }
-	zone("a.test")
-	id := a.ID(at+"/servers", `{"type":"Server","name":"server","profile":"DNS_DHCP_SERVER_20","servicePoint":"point",`+
-		`"interfaces":[{"type":"NetworkInterface","name":"ns.example.org","managementAddress":"192.0.2.1"}]}`)
-	server := "/api/v2/servers/" + id
-	a.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+
-		a.Want(200, "GET", server+"/interfaces", "").Text("data.0.id")+`}]}`)
-	deployment := a.ID(server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	apitest.Eventually(t, "the deployment is carried out", func() bool {
-		return a.Want(200, "GET", "/api/v2/deployments/"+deployment, "").Text("percentComplete") == "90"
-	})
-	a.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
-	served := func(name string) (is bool) {
-		if err := a.Store.View(t.Context(), func(tx *store.Tx) (err error) {
-			is, err = dnspublish.IsServed(tx, apitest.Number(t, id), name)
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return is
-	}
+	v := start(t).liveView("a.test")
 	add := func(name string) func() {
 		return func() {
-			zone(name)
-			apitest.Eventually(t, name+" is served", func() bool { return served(name) })
+			v.zone(name)
+			apitest.Eventually(t, name+" is served", func() bool { return v.serves(name) })
 		}
 	}
 	serve := func(insists bool, later func()) (conflict bool) {
-		conflict, err := dnspublish.ServeOver(t.Context(), a.Address, apitest.Number(t, id), insists, later)
+		conflict, err := dnspublish.ServeOver(t.Context(), v.Address, apitest.Number(t, v.server), insists, later)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +29,51 @@ func TestServingOverLaterOnes(t *testing.T) {
 	if serve(false, func() {}) {
 		t.Error("a deployment without a later one is refused")
 	}
-	if !serve(false, add("b.test")) || !served("b.test") {
+	if !serve(false, add("b.test")) || !v.serves("b.test") {
 		t.Error("a deployment of an older snapshot is not refused")
 	}
-	if serve(true, add("c.test")) {
-		t.Error("a deployment that insists is refused")
+	if serve(true, add("c.test")) || !v.serves("c.test") || !v.serves("b.test") {
+		t.Error("a deployment that insists is refused, or removes a zone")
 	}
-	apitest.Eventually(t, "the later zone is served again", func() bool { return served("c.test") })
+	deleted := func() {
+		row := v.Want(200, "GET", "/api/v2/zones?"+apitest.Filter("absoluteName:'c.test'"), "").Text("data.0.id")
+		v.Want(204, "DELETE", "/api/v2/zones/"+row, "")
+		apitest.Eventually(t, "c.test is not served", func() bool { return !v.serves("c.test") })
+	}
+	if serve(true, deleted) || v.serves("c.test") || !v.serves("b.test") {
+		t.Error("a deployment that insists is refused, or serves a deleted zone")
+	}
+}
+
+// TestFrameOverLaterOne checks that a full deployment does not store the delegations of its snapshot over those of a later live change: when
+// the change is taken back, the name server serves none of it.
+func TestFrameOverLaterOne(t *testing.T) {
+	v := start(t).liveView("p.test")
+	at := "/api/v2/configurations/" + v.configuration
+	other := v.ID(at+"/servers", `{"type":"Server","name":"ns.isp.example","profile":"OTHER_DNS_SERVER",`+
+		`"interfaces":[{"managementAddress":"192.0.2.77"}]}`)
+	faces := v.Want(200, "GET", "/api/v2/servers/"+other+"/interfaces", "").Text("data.0.id")
+	child := "/api/v2/zones/" + v.ID("/api/v2/views/"+v.view+"/zones", `{"type":"Zone","absoluteName":"d.p.test","deploymentEnabled":false}`)
+	v.ID(child+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"NONE","interfaces":[{"id":`+v.faces+`}]}`)
+	v.ID(child+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+faces+`}]}`)
+	delegates := func(on bool) []string {
+		v.Want(200, "PATCH", child, fmt.Sprintf(`{"deploymentEnabled":%t}`, on))
+		return v.deployed()
+	}
+	delegates(true)
+	delegates(false)
+	if err := v.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // the deployment examines the whole zone
+		return tx.Write("UPDATE dns_zone SET complete = 0 WHERE zone LIKE '%/p.test'")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dnspublish.DeployOver(t.Context(), v.Address, v.points, apitest.Number(t, v.server), func() { delegates(true) }); err != nil {
+		t.Fatal(err)
+	}
+	v.deployed()
+	v.zone("unrelated.example")
+	v.deployed()
+	if all := delegates(false); len(all) > 0 {
+		t.Errorf("after the delegation was removed: %q", all)
+	}
 }
