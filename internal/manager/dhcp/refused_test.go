@@ -125,12 +125,14 @@ func TestClonesAndClockStepsRaiseEvents(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, network := m.Basics()
 	_, send := m.Observe(configuration, "dhcp1")
+	macs := [2]string{"00005e005301", "00005e005302"}
 	send(dhcplease.Observation{Clones: []dhcplease.Clone{
-		{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.21"), ClientID: "01ab", MACs: [2]string{"00005e005301", "00005e005302"}},
-		{Address: netip.MustParseAddr("2001:db8::21"), DUID: "00030001ab", MACs: [2]string{"00005e005301", "00005e005302"}}},
+		{Network: apitest.Number(t, network), Address: netip.MustParseAddr("10.0.0.21"), ClientID: "01ab", MACs: macs},
+		{Address: netip.MustParseAddr("2001:db8::21"), DUID: "00030001ab", MACs: macs}},
 		ClockSteps: []dhcplease.ClockStep{{Seconds: -7200}, {Seconds: 1 << 62}}})
 	r := m.Want(200, "GET", "/api/v2/events?orderBy=asc(id)&"+apitest.Filter("category:'DHCP_ALERT'"), "")
-	for i, want := range []string{"The machines 00-00-5E-00-53-01 and 00-00-5E-00-53-02 have the same client identifier 01AB, and get the same address 10.0.0.21.",
+	for i, want := range []string{
+		"The machines 00-00-5E-00-53-01 and 00-00-5E-00-53-02 have the same client identifier 01AB, and get the same address 10.0.0.21.",
 		"DUID 00030001AB", "was set back by 2h0m0s", "was set forward by 876000h0m0s"} {
 		if got := r.Text("data." + strconv.Itoa(i) + ".message"); !strings.Contains(got, want) {
 			t.Errorf("the event is %q, want %q", got, want)

@@ -264,8 +264,8 @@ func TestDelegatedLengthKeepsLeases(t *testing.T) {
 	completes()
 }
 
-// TestDelegatedLengthIsOfTheRange checks that a deployment refuses a delegated length that the manager does not read: of one server, or in a
-// raw option.
+// TestDelegatedLengthIsOfTheRange checks that a deployment refuses a delegated length that the manager does not read: of one server, or in
+// a raw option.
 func TestDelegatedLengthIsOfTheRange(t *testing.T) {
 	p, prefixes := prefixPlan(t)
 	m := p.manager

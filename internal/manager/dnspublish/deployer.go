@@ -82,7 +82,8 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, examined: map[int64]bool{}, schedules: timetable.NewClock(a, schedules),
+		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, examined: map[int64]bool{},
+		schedules: timetable.NewClock(a, schedules),
 		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		noBulk:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,

@@ -39,8 +39,8 @@ func ServeOver(ctx context.Context, api *resource.API, server int64, insists boo
 	return false, err
 }
 
-// DeployOver runs a full deployment of a server with later between its snapshot and its commit. conflict reports that it was refused because
-// of other deployments.
+// DeployOver runs a full deployment of a server with later between its snapshot and its commit. conflict reports that it was refused
+// because of other deployments.
 func DeployOver(ctx context.Context, api *resource.API, points Points, server int64, later func()) (conflict bool, err error) {
 	d := NewDeployer(api, points, slog.New(slog.DiscardHandler))
 	var o *outcome

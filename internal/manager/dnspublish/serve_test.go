@@ -9,8 +9,8 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, also if the
-// deployment insists, and that a zone that was deleted meanwhile does not fail one that insists.
+// TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, also if
+// the deployment insists, and that a zone that was deleted meanwhile does not fail one that insists.
 func TestServingOverLaterOnes(t *testing.T) {
 	v := start(t).liveView("a.test")
 	add := func(name string) func() {

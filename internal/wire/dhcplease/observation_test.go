@@ -13,6 +13,7 @@ func TestObservationsAreChecked(t *testing.T) {
 		change(&r)
 		return Observation{Refused: []Refused{r}}
 	}
+	address := netip.MustParseAddr("10.0.0.1")
 	for name, one := range map[string]struct {
 		o     Observation
 		valid bool
@@ -28,9 +29,9 @@ func TestObservationsAreChecked(t *testing.T) {
 		"a number":         {Observation{Counts: []RefusedCount{{Reason: "no-range", Count: 3}}}, true},
 		"a wrong DUID":     {Observation{Others: []OtherServer{{DUID: "zz", Message: "REQUEST6"}}}, false},
 		"a DUID":           {Observation{Others: []OtherServer{{DUID: "0001", Message: "REQUEST6"}}}, true},
-		"a clone":          {Observation{Clones: []Clone{{Address: netip.MustParseAddr("10.0.0.1"), ClientID: "01", MACs: [2]string{"02", "03"}}}}, true},
-		"without a client": {Observation{Clones: []Clone{{Address: netip.MustParseAddr("10.0.0.1"), MACs: [2]string{"02", "03"}}}}, false},
-		"a wrong MAC":      {Observation{Clones: []Clone{{Address: netip.MustParseAddr("10.0.0.1"), ClientID: "01", MACs: [2]string{"02", "-"}}}}, false},
+		"a clone":          {Observation{Clones: []Clone{{Address: address, ClientID: "01", MACs: [2]string{"02", "03"}}}}, true},
+		"without a client": {Observation{Clones: []Clone{{Address: address, MACs: [2]string{"02", "03"}}}}, false},
+		"a wrong MAC":      {Observation{Clones: []Clone{{Address: address, ClientID: "01", MACs: [2]string{"02", "-"}}}}, false},
 		"without address":  {Observation{Clones: []Clone{{DUID: "01", MACs: [2]string{"02", "03"}}}}, false},
 		"steps":            {Observation{ClockSteps: []ClockStep{{Seconds: -5}}}, true},
 		"many steps":       {Observation{ClockSteps: make([]ClockStep, MaxClockSteps+1)}, false},

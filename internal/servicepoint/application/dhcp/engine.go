@@ -375,7 +375,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	}
 }
 
-// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the start of a lease that continues. A lease
+// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the start of a lease that continues. One
 // that an operator ended does not continue.
 func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
 	if before == nil || before.state != dhcpdata.Leased || before.ended || before.holder.client != l.holder.client ||

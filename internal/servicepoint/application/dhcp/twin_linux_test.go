@@ -155,8 +155,8 @@ const (
 )
 
 // awaitLate waits for the answers of servers that have not answered; it is not called for messages without an answer, as a RELEASE. The
-// message that follows comes from a client with a lease, so a busy server may answer it first. id returns the transaction of a packet, and explained reports whether the answers so far are not a
-// fault.
+// message that follows comes from a client with a lease, so a busy server may answer it first. id returns the transaction of a packet, and
+// explained reports whether the answers so far are not a fault.
 func (w *twins) awaitLate(got *[2][]byte, id func(packet []byte) uint32, explained func() bool) {
 	until := time.Now().Add(lateAnswer)
 	for i, one := range []*side{w.ours, w.kea} {
