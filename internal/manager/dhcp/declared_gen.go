@@ -76,7 +76,7 @@ var descriptions = map[string]string{
 	"Lease.configuration":                          "configuration is the configuration that contains the lease.",
 	"Lease.hostName":                               "hostName is the name that the client sent.",
 	"Lease.leaseDateTime":                          "leaseDateTime is when the address was leased.",
-	"Lease.leaseExpirationDateTime":                "leaseExpirationDateTime is when the lease expires. Servers report renewals once a minute. Leases can be filtered by it, not ordered.",
+	"Lease.leaseExpirationDateTime":                "leaseExpirationDateTime is when the lease expires. Servers report renewals once a minute. A lease that an operator has ended is DHCP_FREE, and has the time until which its address is not leased to another client. Leases can be filtered by it, not ordered.",
 	"Lease.macAddress":                             "macAddress is the hardware address of the client.",
 	"Lease.network":                                "network is the network that contains the address.",
 	"Lease.remoteId":                               "remoteId is the remote id of the relay agent (RFC 3046, RFC 4649).",

@@ -60,7 +60,8 @@ type Lease struct {
 	State string `api:"state,readOnly,index" enum:"DHCP_ALLOCATED|DHCP_LEASED|DHCP_FREE|DHCP_ABANDONED"`
 	// LeaseDateTime is when the address was leased.
 	LeaseDateTime time.Time `api:"leaseDateTime,readOnly,index"`
-	// LeaseExpirationDateTime is when the lease expires. Servers report renewals once a minute. Leases can be filtered by it, not ordered.
+	// LeaseExpirationDateTime is when the lease expires. Servers report renewals once a minute. A lease that an operator has ended is
+	// DHCP_FREE, and has the time until which its address is not leased to another client. Leases can be filtered by it, not ordered.
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,computed"`
 	// MACAddress is the hardware address of the client.
 	MACAddress string `api:"macAddress,readOnly,hardware,index"`

@@ -22,8 +22,10 @@ type leaseChange struct {
 	// end; the zero time if it is unknown.
 	state        string
 	start, began time.Time
-	// end is the expiration of a lease that lasts.
+	// end is the expiration of a lease that lasts. held reports that an operator has ended the lease, and that the server does not lease the
+	// address to another client until end.
 	end     time.Time
+	held    bool
 	network int64
 	address netip.Addr
 	prefix  int
@@ -265,7 +267,7 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 		}
 	}
 	set := func() error { return w.pages.clear(c.address) }
-	if c.state == stateAbandoned {
+	if c.state == stateAbandoned || c.held {
 		set = func() error { return w.pages.set(c.address, c.end) }
 	}
 	if err := set(); err != nil {

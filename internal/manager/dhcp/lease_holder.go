@@ -19,6 +19,8 @@ type Holder struct {
 	IAID              uint32
 	Prefix            bool
 	Leased, Abandoned bool
+	// Ended is true if an operator has ended the lease: the server does not lease the address to another client until Expires.
+	Ended bool
 	// Expires is the end of the lease, or of the time that the address is abandoned.
 	Expires time.Time
 }
@@ -39,6 +41,7 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 		h.ClientID = id
 	}
 	h.Expires, err = w.pages.end(a)
+	h.Ended = l.state == stateFree && h.Expires.After(tx.Now())
 	return h, true, err
 }
 

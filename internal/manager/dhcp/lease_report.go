@@ -260,6 +260,7 @@ func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
 		c.state = stateFree
 	}
 	c.reason, c.start = reasons[e.Kind], at
+	c.held = e.Kind == dhcplease.End && c.end.After(at)
 	if expires := time.Unix(l.Expires, 0); e.Kind == dhcplease.Expire && expires.Before(at) {
 		c.start = expires
 	}

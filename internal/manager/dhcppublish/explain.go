@@ -296,8 +296,8 @@ func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcp
 	switch {
 	case found.Abandoned:
 		s.State = dhcpdata.Abandoned
-	case found.Leased:
-		s.State = dhcpdata.Leased
+	case found.Leased, found.Ended:
+		s.State, s.Ended = dhcpdata.Leased, found.Ended
 	}
 	return s, true
 }
@@ -371,6 +371,14 @@ const (
 // NextFree implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
 func (l *reportedLeases) NextFree(_, _ int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	examined := 0
+	leasable := func(a netip.Addr) bool {
+		if !usable(a) {
+			return false
+		}
+		held, there, err := dhcp.HolderAt(l.tx, l.configuration, a)
+		l.fail(err)
+		return err == nil && !(there && held.Ended)
+	}
 	for _, r := range ranges {
 		for from, more := r.First, true; more; {
 			all, err := dhcp.HoldersIn(l.tx, l.configuration, from, r.Last, explorePage)
@@ -382,7 +390,7 @@ func (l *reportedLeases) NextFree(_, _ int64, ranges []dhcpdata.Interval, abando
 			if more = len(all) == explorePage; more {
 				last = all[len(all)-1].Address
 			}
-			if a, ok := firstFree(from, last, all, abandoned, usable, &examined); ok || examined >= maxExplored {
+			if a, ok := firstFree(from, last, all, abandoned, leasable, &examined); ok || examined >= maxExplored {
 				return a, ok
 			}
 			from = last.Next()

@@ -45,8 +45,8 @@ func TestServingOverLaterOnes(t *testing.T) {
 	}
 }
 
-// TestFrameOverLaterOne checks that a full deployment does not store the delegations of its snapshot over those of a later live change: when
-// the change is taken back, the name server serves none of it.
+// TestFrameOverLaterOne checks that a full deployment does not store the delegations of its snapshot over those of a later live change:
+// when the change is taken back, the name server serves none of it.
 func TestFrameOverLaterOne(t *testing.T) {
 	v := start(t).liveView("p.test")
 	at := "/api/v2/configurations/" + v.configuration
