@@ -27,6 +27,9 @@ const (
 // registerLeases declares the collections of leases and of their spans. DHCP servers report both.
 func registerLeases(r *resource.Registry) {
 	r.Extension(newLeaseExtension())
+	r.Rule(resource.Rule{Types: []string{"IPv4DHCPRange", "IPv6DHCPRange"}, AfterWrite: func(c *resource.Change) error {
+		return recountRange(c.Tx, schema.HeadOf(c.New).ID) // the answer shows the usage
+	}})
 	r.Collection(resource.Collection{Name: "leases", From: leaseRows, Guard: resource.Along, Hidden: true, Complete: completeLeases,
 		Numerous: true, Fleeting: true,
 		Conditions: map[string]func(*schema.Node) (store.Expr, error){"leaseExpirationDateTime": whereExpires,

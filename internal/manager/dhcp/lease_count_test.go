@@ -51,8 +51,14 @@ func TestUsageCountsLeases(t *testing.T) {
 	if n := m.Want(200, "GET", states, "").Text("totalCount"); n != "254" {
 		t.Errorf("%s addresses, with those that are free", n)
 	}
-	m.Want(200, "PATCH", "/api/v2/ranges/"+pool, `{"range":"10.0.0.20-10.0.0.39"}`)
-	used("2", "/api/v2/ranges/"+pool, "utilization.leased")
+	for _, one := range []struct{ last, leased, free string }{{"39", "2", "16"}, {"21", "1", "0"}, {"39", "2", "16"}} {
+		r := m.Want(200, "PATCH", "/api/v2/ranges/"+pool, `{"range":"10.0.0.20-10.0.0.`+one.last+`","exclusionRanges":[]}`)
+		if leased, free := r.Text("utilization.leased"), r.Text("utilization.free"); leased != one.leased || free != one.free {
+			t.Errorf("after the change to .%s, %s are leased and %s free, want %s and %s", one.last, leased, free, one.leased, one.free)
+		}
+		used(one.leased, "/api/v2/ranges/"+pool, "utilization.leased")
+		used(one.free, "/api/v2/ranges/"+pool, "utilization.free")
+	}
 	m.Verify()
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)

@@ -17,9 +17,10 @@ import (
 // "option NAME VALUE", "NAME VALUE" for service options, "allow", "deny" and "ignore" of the kinds of clients in permissions, and
 // "authoritative". Every other statement is an error that names the text and the object.
 func (c *compiler) translate(raw option, at level) (all []option, err error) {
+	name := strings.TrimSpace("raw option " + raw.name)
 	statements, err := splitStatements(raw.raw)
 	if err != nil {
-		c.fail("raw option %s of %s %s: %v", raw.name, at.row.Type, c.label(at.row), err)
+		c.fail("%s of %s %s: %v", name, at.row.Type, c.label(at.row), err)
 		return nil, nil
 	}
 	for _, words := range statements {
@@ -28,7 +29,7 @@ func (c *compiler) translate(raw option, at level) (all []option, err error) {
 			return nil, err
 		}
 		if err != nil {
-			c.fail("raw option %s of %s %s: %q is not translated: %v", raw.name, at.row.Type, c.label(at.row), joinWords(words), err)
+			c.fail("%s of %s %s: %q is not translated: %v", name, at.row.Type, c.label(at.row), joinWords(words), err)
 			continue
 		}
 		one.id, one.rank = raw.id, raw.rank
