@@ -28,6 +28,9 @@ const (
 func registerLeases(r *resource.Registry) {
 	r.Extension(newLeaseExtension())
 	r.Rule(resource.Rule{Types: []string{"IPv4DHCPRange", "IPv6DHCPRange"}, AfterWrite: func(c *resource.Change) error {
+		if err := keepOrphans(c); err != nil {
+			return err
+		}
 		return recountRange(c.Tx, schema.HeadOf(c.New).ID) // the answer shows the usage
 	}})
 	r.Collection(resource.Collection{Name: "leases", From: leaseRows, Guard: resource.Along, Hidden: true, Complete: completeLeases,

@@ -109,39 +109,51 @@ func (x *LeaseAction) perform(c *resource.Change, w *leaseWriter, l storedLease)
 
 // reserve reserves an address for the client of its lease, and returns the id of the reservation.
 func reserve(c *resource.Change, network *store.Resource, a netip.Addr, l storedLease) (int64, error) {
-	mac, identifier := schema.Ref{By: l.mac}, schema.Ref{}
-	if a.Is6() && l.clientID != "" {
-		mac, identifier.By = schema.Ref{}, l.clientID
-	} else if l.mac == "" {
-		identifier.By = "0x" + l.clientID
-	}
-	set := func(o schema.Object) {
-		switch x := o.(type) {
-		case *ipam.IPv4Address:
-			x.State, x.MACAddress, x.ClientIdentifier = "DHCP_RESERVED", mac, identifier
-		case *ipam.IPv6Address:
-			x.State, x.MACAddress, x.ClientIdentifier, x.ReservedUsing = "DHCP_RESERVED", mac, identifier, "CLIENT_DUID"
-			if identifier.By == "" {
-				x.ReservedUsing = "MAC_ADDRESS"
-			}
-		}
-	}
 	had, err := ipam.AddressAt(c.Tx, network.ID, a)
 	switch {
 	case err == nil && l.state == stateLeased:
 		return 0, problem.Conflict("ResourceAlreadyExists", "address: %s is already reserved (%s %d)", a, had.Type, had.ID)
 	case err == nil:
-		_, err := c.Following("state", "macAddress", "clientIdentifier", "reservedUsing").Change(had, set)
+		_, err := c.Following(clientFields...).Change(had, l.setClient("DHCP_RESERVED"))
 		return had.ID, err
 	case !store.IsNotFound(err):
 		return 0, err
 	}
+	return createFor(c, network, a, l, "DHCP_RESERVED")
+}
+
+// clientFields are the fields of an address that describe its client.
+var clientFields = []string{"state", "macAddress", "clientIdentifier", "reservedUsing"}
+
+// setClient returns a function that sets the state of an address, and its client to that of the lease.
+func (l storedLease) setClient(state string) func(o schema.Object) {
+	mac, identifier := schema.Ref{By: l.mac}, schema.Ref{}
+	if l.mac == "" {
+		identifier.By = "0x" + l.clientID
+	}
+	return func(o schema.Object) {
+		switch x := o.(type) {
+		case *ipam.IPv4Address:
+			if x.State, x.MACAddress = state, mac; state == "DHCP_RESERVED" {
+				x.ClientIdentifier = identifier
+			}
+		case *ipam.IPv6Address:
+			x.State, x.MACAddress, x.ReservedUsing = state, mac, "MAC_ADDRESS"
+			if l.clientID != "" {
+				x.MACAddress, x.ClientIdentifier, x.ReservedUsing = schema.Ref{}, schema.Ref{By: l.clientID}, "CLIENT_DUID"
+			}
+		}
+	}
+}
+
+// createFor creates an address for the client of a lease, and returns its id.
+func createFor(c *resource.Change, network *store.Resource, a netip.Addr, l storedLease, state string) (int64, error) {
 	t := c.API.TypeNamed("IPv4Address")
 	if a.Is6() {
 		t = c.API.TypeNamed("IPv6Address")
 	}
 	o := t.New()
-	set(o)
+	l.setClient(state)(o)
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = t.Name, network.ID, network.Configuration
 	switch x := o.(type) {
@@ -150,7 +162,7 @@ func reserve(c *resource.Change, network *store.Resource, a netip.Addr, l stored
 	case *ipam.IPv6Address:
 		x.Address = a
 	}
-	row, err := c.Following("address", "state", "macAddress", "clientIdentifier", "reservedUsing").Create(t, o)
+	row, err := c.Following(append(clientFields, "address")...).Create(t, o)
 	if err != nil {
 		return 0, err
 	}

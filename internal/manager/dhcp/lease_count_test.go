@@ -3,6 +3,8 @@ package dhcp_test
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +54,8 @@ func TestUsageCountsLeases(t *testing.T) {
 		t.Errorf("%s addresses, with those that are free", n)
 	}
 	for _, one := range []struct{ last, leased, free string }{{"39", "2", "16"}, {"21", "1", "0"}, {"39", "2", "16"}} {
-		r := m.Want(200, "PATCH", "/api/v2/ranges/"+pool, `{"range":"10.0.0.20-10.0.0.`+one.last+`","exclusionRanges":[]}`)
+		r := m.Want(200, "PATCH", "/api/v2/ranges/"+pool, `{"range":"10.0.0.20-10.0.0.`+one.last+`","exclusionRanges":[]}`,
+			"x-bcn-orphaned-address-state: UNASSIGNED")
 		if leased, free := r.Text("utilization.leased"), r.Text("utilization.free"); leased != one.leased || free != one.free {
 			t.Errorf("after the change to .%s, %s are leased and %s free, want %s and %s", one.last, leased, free, one.leased, one.free)
 		}
@@ -71,5 +74,53 @@ func TestUsageCountsLeases(t *testing.T) {
 	used("5", "/api/v2/blocks/"+block, "usagePercentage.addressAllocation.addresses")
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/servers/"+server, "")
+	m.Verify()
+}
+
+// TestSmallerRangeKeepsClients checks that the clients of the addresses that a smaller DHCP range leaves outside keep these, in the state
+// that the request names, and that the change can be undone.
+func TestSmallerRangeKeepsClients(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, source := m.LeaseServer(configuration, "dhcp1")
+	at := "/api/v2/networks/" + network
+	pool := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.29"}`)
+	start := m.Store.Now().Truncate(time.Second)
+	for _, last := range []int{21, 25, 27, 28, 29} {
+		l := dhcplease.Lease{Network: apitest.Number(t, network), Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}), Start: start.Unix(),
+			Expires: start.Add(time.Hour).Unix(), MAC: fmt.Sprintf("00005e0053%02x", last)}
+		if last == 28 { // a client without a hardware address
+			l.MAC, l.ClientID = "", "01ff"
+		}
+		source.Event(dhcplease.Begin, start, l)
+		if last == 27 {
+			source.Event(dhcplease.Release, start.Add(time.Second), l)
+		}
+	}
+	m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.29","state":"STATIC"}`)
+	shrinks := func(last, state, want string) {
+		t.Helper()
+		header := "x-bcn-orphaned-address-state: " + state
+		if state == "" {
+			header = "x-request-without-a-state: true"
+		}
+		m.Want(200, "PATCH", "/api/v2/ranges/"+pool, `{"range":"10.0.0.20-10.0.0.`+last+`"}`, apitest.MergePatch, header)
+		var all []string
+		r := m.Want(200, "GET", at+"/addresses?orderBy=asc(address)&"+apitest.Filter("state:in('STATIC','DHCP_RESERVED','RESERVED')"), "")
+		for i := range r.Count() {
+			one := "data." + strconv.Itoa(i)
+			all = append(all, strings.TrimSpace(r.Text(one+".address")+" "+r.Text(one+".state")+" "+r.Text(one+".macAddress.address")))
+		}
+		if got := strings.Join(all, ", "); got != want {
+			t.Errorf("after the range ends at .%s with the state %q: %s, want %s", last, state, got, want)
+		}
+	}
+	const static = "10.0.0.29 STATIC"
+	shrinks("28", "", static)
+	shrinks("27", "", "10.0.0.28 DHCP_RESERVED, "+static)
+	shrinks("26", "UNASSIGNED", "10.0.0.28 DHCP_RESERVED, "+static)
+	shrinks("24", "STATIC", "10.0.0.25 STATIC 00-00-5E-00-53-19, 10.0.0.28 DHCP_RESERVED, "+static)
+	m.Verify()
+	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Verify()
 }

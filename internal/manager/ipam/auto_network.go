@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"slices"
@@ -94,8 +95,25 @@ func createNetwork(c *resource.Change, block *store.Resource, whole space.Range,
 }
 
 // orphanState is the request option for the state of addresses that are outside of a DHCP range after it became smaller.
-var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside.",
-	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
+var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside. "+
+	"Without it, stored addresses keep their state, and leased ones become DHCP_RESERVED for their clients.",
+	stateReserved, "RESERVED", "STATIC", unassigned)
+
+// stateReserved is the state of an address that is reserved for a DHCP client.
+const stateReserved = "DHCP_RESERVED"
+
+// OrphanedBy returns the parts of address space that a change of a DHCP range leaves outside, and the state of the leased addresses there;
+// it is empty if these stay without an address.
+func OrphanedBy(c *resource.Change) (parts []space.Range, state string) {
+	x, ok := c.New.(*IPv4DHCPRange)
+	if !ok || c.IsCreation() || !c.SetFields["range"] {
+		return nil, ""
+	}
+	if state = cmp.Or(orphanState.Value(c.Options), stateReserved); state == unassigned {
+		return nil, ""
+	}
+	return RangeOf(c.Row).Subtract(x.Range.Range), state
+}
 
 // convertOrphans changes the state of the addresses that are in was but not in is. It deletes them if state is UNASSIGNED.
 func convertOrphans(c *resource.Change, network int64, was, is space.Range, state string) error {

@@ -66,8 +66,8 @@ func TestTableOffersRestoredAddress(t *testing.T) {
 	}
 }
 
-// TestReturnedAddressesAreKept checks that an address that was offered and never leased is the next one to be offered, until it is known, and
-// that the memory for such addresses does not grow while none can be stored.
+// TestReturnedAddressesAreKept checks that an address that was offered and never leased is the next one to be offered until it is known,
+// and that the memory for such addresses does not grow while none can be stored.
 func TestReturnedAddressesAreKept(t *testing.T) {
 	table := newTable(func() int64 { return 0 })
 	first, last := netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("10.0.0.11")
