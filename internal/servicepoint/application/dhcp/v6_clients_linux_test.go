@@ -151,9 +151,15 @@ func link6(t testing.TB) (ip, server, client string) {
 		"-n " + server + " link set s6 up", "-n " + client + " link set lo up", "-n " + client + " link set c6 up"} {
 		run6(t, append([]string{ip}, strings.Fields(line)...)...)
 	}
+	out := ""
+	defer func() {
+		if t.Failed() {
+			t.Log(out)
+		}
+	}()
 	for _, at := range []string{server, client} { // duplicate address detection takes a second or two
 		waitFor(t, func() bool {
-			out := run6(t, ip, "-n", at, "-6", "addr")
+			out = run6(t, ip, "-n", at, "-6", "addr")
 			return strings.Count(out, "fe80:") == 1 && !strings.Contains(out, "tentative")
 		})
 	}
