@@ -229,7 +229,7 @@ func stateOf(s *service, a string) dhcpdata.State {
 
 func waitFor(t testing.TB, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the condition did not become true")
 		}

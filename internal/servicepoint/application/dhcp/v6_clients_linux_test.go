@@ -146,6 +146,9 @@ func link6(t testing.TB) (ip, server, client string) {
 			}
 		}
 	})
+	for _, at := range []string{server, client} { // a link-local address is ready at once
+		run6(t, ip, "netns", "exec", at, "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad")
+	}
 	run6(t, ip, "link", "add", "s6", "netns", server, "type", "veth", "peer", "name", "c6", "netns", client)
 	for _, line := range []string{"-n " + server + " addr add 2001:db8:1::1/64 dev s6 nodad", "-n " + server + " link set lo up",
 		"-n " + server + " link set s6 up", "-n " + client + " link set lo up", "-n " + client + " link set c6 up"} {
@@ -157,7 +160,7 @@ func link6(t testing.TB) (ip, server, client string) {
 			t.Log(out)
 		}
 	}()
-	for _, at := range []string{server, client} { // duplicate address detection takes a second or two
+	for _, at := range []string{server, client} {
 		waitFor(t, func() bool {
 			out = run6(t, ip, "-n", at, "-6", "addr")
 			return strings.Count(out, "fe80:") == 1 && !strings.Contains(out, "tentative")
