@@ -46,7 +46,9 @@ func TestLeasesAreImported(t *testing.T) {
 	m.id("/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.103","splitAroundStaticAddresses":true}`)
 	m.id("/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","name":"printer","state":"DHCP_RESERVED","macAddress":`+
 		`{"address":"02:00:00:00:00:0a"}}`)
+	// The full range offers the abandoned address after a probe that takes longer than the client waits.
 	for _, option := range []string{`{"type":"DHCPv4ServiceOption","name":"default-lease-time","value":3600}`,
+		`{"type":"DHCPv4ServiceOption","name":"ping-timeout","value":10}`,
 		`{"type":"DHCPv4ServiceOption","name":"ping-check","value":false}`, `{"type":"DHCPv4ServiceOption","name":"authoritative","value":true}`} {
 		m.id("/blocks/"+block+"/deploymentOptions", option)
 	}

@@ -1,6 +1,8 @@
 package dhcp
 
 import (
+	"maps"
+
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -9,6 +11,8 @@ const (
 	// maxMoves is the maximum number of clients whose last change of the hardware address is remembered, for moveSeconds.
 	maxMoves    = 10_000
 	moveSeconds = 86400
+	// sweepSeconds is the time between two searches for moves that are too old.
+	sweepSeconds = 60
 	// maxClones is the maximum number of clones that wait for the next observation.
 	maxClones = 50
 )
@@ -34,10 +38,9 @@ func (o *observer) move(before, after *lease) {
 	defer o.mu.Unlock()
 	had, known := o.moves[after.holder.client]
 	if !known && len(o.moves) >= maxMoves {
-		for client, one := range o.moves {
-			if now-one.at >= moveSeconds {
-				delete(o.moves, client)
-			}
+		if now-o.swept >= sweepSeconds { // a flood does not search again
+			o.swept = now
+			maps.DeleteFunc(o.moves, func(_ string, one move) bool { return now-one.at >= moveSeconds })
 		}
 		if len(o.moves) >= maxMoves {
 			return

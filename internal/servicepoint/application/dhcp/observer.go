@@ -34,8 +34,10 @@ type observer struct {
 	names   []dhcplease.NameNotice
 	noticed map[string]int
 	hour    int64
-	// moves are the last changes of hardware addresses by client, clones those that were not reported yet, and steps those of the clock.
+	// moves are the last changes of hardware addresses by client, which were searched for old ones at swept. clones are those that were not
+	// reported yet, and steps those of the clock.
 	moves  map[string]move
+	swept  int64
 	clones []dhcplease.Clone
 	steps  []dhcplease.ClockStep
 }
