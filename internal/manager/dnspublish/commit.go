@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"portolan/internal/base/problem"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
@@ -125,8 +126,11 @@ func (o *outcome) publish(tx *store.Tx, api *resource.API) (changed []int64, err
 		}
 	}
 	also, err := o.serving.serve(tx, o.server, number)
-	if errors.Is(err, errNoContent) { // another server gave the zone up meanwhile
+	switch {
+	case errors.Is(err, errNoContent): // another server gave the zone up meanwhile
 		err = errConcurrentDeployment
+	case errors.Is(err, errSettingsSize):
+		err = problem.BadRequest("InvalidDeploymentData", "the server cannot be deployed: %v", err)
 	}
 	if err != nil {
 		return changed, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"portolan/internal/base/plural"
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/zonedata"
@@ -333,6 +334,18 @@ func (s *serving) checkBase(tx *store.Tx, server int64) error {
 	return err
 }
 
+// errSettingsSize is the error for the settings of a server that a service point would refuse.
+var errSettingsSize = errors.New("the settings are too large")
+
+// checkSettingsSize returns errSettingsSize for settings that a service point would refuse.
+func checkSettingsSize(size, zones int) error {
+	if size <= zonedata.MaxPart {
+		return nil
+	}
+	return fmt.Errorf("%w: %d MiB for %s, at most %d MiB: use shorter access control lists, or several servers", errSettingsSize, size>>20,
+		plural.Count(zones, "zone"), zonedata.MaxPart>>20)
+}
+
 // serve stores the content of a server, and reports whether it has changed.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
 	for i, z := range s.settings.Zones { // zones may have been copied meanwhile
@@ -345,6 +358,9 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		}
 	}
 	settings, err := json.Marshal(s.settings)
+	if err == nil {
+		err = checkSettingsSize(len(settings), len(s.settings.Zones))
+	}
 	if err != nil {
 		return false, err
 	}

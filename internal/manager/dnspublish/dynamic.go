@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"portolan/internal/engine/store"
@@ -50,7 +51,9 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 	if len(now.rows) > maxLive {
 		within = new(store.LargeStep).Context(ctx)
 	}
+	faults := len(o.faults)
 	err := d.lease.Update(within, store.Author{}, func(tx *store.Tx) error {
+		o.faults = o.faults[:faults]
 		number, err := nextNumber(tx)
 		if err != nil {
 			return err
@@ -68,6 +71,10 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 			also, err := s.serve(tx, server, number)
 			if errors.Is(err, errNoContent) { // a full deployment gave the zone up meanwhile
 				err = errConcurrentDeployment
+			}
+			if errors.Is(err, errSettingsSize) {
+				o.faults = append(o.faults, fault{subject: "server " + strconv.FormatInt(server, 10), cause: err, server: server})
+				continue
 			}
 			if err != nil {
 				return err

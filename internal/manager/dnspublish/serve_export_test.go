@@ -66,6 +66,9 @@ func DeployOver(ctx context.Context, api *resource.API, points Points, server in
 	return false, err
 }
 
+// CheckSettingsSize is checkSettingsSize, for tests.
+func CheckSettingsSize(size, zones int) error { return checkSettingsSize(size, zones) }
+
 // AffectsImplied reports whether a changed zone affects an implied reverse zone.
 func AffectsImplied(changed, reverse string) bool {
 	return branches{changed: true}.affects(&plannedZone{row: &store.Resource{Key: reverse}})

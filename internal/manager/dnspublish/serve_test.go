@@ -2,11 +2,13 @@ package dnspublish_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/zonedata"
 )
 
 // TestServingOverLaterOnes checks that a full deployment does not remove a zone that a live change has added since its snapshot, also if
@@ -75,5 +77,15 @@ func TestFrameOverLaterOne(t *testing.T) {
 	v.deployed()
 	if all := delegates(false); len(all) > 0 {
 		t.Errorf("after the delegation was removed: %q", all)
+	}
+}
+
+// TestSettingsSizeIsLimited checks that settings are refused that a service point would refuse, and no smaller ones.
+func TestSettingsSizeIsLimited(t *testing.T) {
+	if err := dnspublish.CheckSettingsSize(zonedata.MaxPart, 1); err != nil {
+		t.Error(err)
+	}
+	if err := dnspublish.CheckSettingsSize(zonedata.MaxPart+1, 40_000); err == nil || !strings.Contains(err.Error(), "64 MiB for 40000 zones") {
+		t.Error(err)
 	}
 }

@@ -38,10 +38,11 @@ type Change struct {
 	Serial uint32 `json:"serial"`
 }
 
-// partSize is the approximate size of a part with records, and maxPart the maximum size of any part, in bytes.
+// partSize is the approximate size of a part with records, and MaxPart the maximum size of any part, in bytes. The settings of a server are
+// one part: they name all its zones, with some 600 bytes for a zone, and 1,200 for a signed one.
 const (
 	partSize = 64 << 10
-	maxPart  = 16 << 20
+	MaxPart  = 64 << 20
 )
 
 // Writer writes a stream.
@@ -216,7 +217,7 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 	if kind, err = r.ReadByte(); err == nil {
 		var length uint64
 		length, err = binary.ReadUvarint(r)
-		if err == nil && length > maxPart {
+		if err == nil && length > MaxPart {
 			return 0, nil, fmt.Errorf("the data of zones has a part of %d bytes", length)
 		}
 		if err == nil {
