@@ -85,7 +85,8 @@ func TestSettingsSizeIsLimited(t *testing.T) {
 	if err := dnspublish.CheckSettingsSize(zonedata.MaxPart, 1); err != nil {
 		t.Error(err)
 	}
-	if err := dnspublish.CheckSettingsSize(zonedata.MaxPart+1, 40_000); err == nil || !strings.Contains(err.Error(), "64 MiB for 40000 zones") {
+	err := dnspublish.CheckSettingsSize(zonedata.MaxPart+1, 40_000)
+	if err == nil || !strings.Contains(err.Error(), "64 MiB for 40000 zones") {
 		t.Error(err)
 	}
 }
