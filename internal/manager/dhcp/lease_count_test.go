@@ -120,6 +120,7 @@ func TestSmallerRangeKeepsClients(t *testing.T) {
 	shrinks("27", "", "10.0.0.28 DHCP_RESERVED, "+static)
 	shrinks("26", "UNASSIGNED", "10.0.0.28 DHCP_RESERVED, "+static)
 	shrinks("24", "STATIC", "10.0.0.25 STATIC 00-00-5E-00-53-19, 10.0.0.28 DHCP_RESERVED, "+static)
+	shrinks("20", "RESERVED", "10.0.0.21 RESERVED 00-00-5E-00-53-15, 10.0.0.25 STATIC 00-00-5E-00-53-19, 10.0.0.28 DHCP_RESERVED, "+static)
 	m.Verify()
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.LastTransaction()+`}`)
 	m.Verify()

@@ -130,7 +130,7 @@ func (o *outcome) publish(tx *store.Tx, api *resource.API) (changed []int64, err
 	case errors.Is(err, errNoContent): // another server gave the zone up meanwhile
 		err = errConcurrentDeployment
 	case errors.Is(err, errSettingsSize):
-		err = problem.BadRequest("InvalidDeploymentData", "the server cannot be deployed: %v", err)
+		err = problem.BadRequest("InvalidDeploymentData", "server %s cannot be deployed: %v", o.serving.name, err)
 	}
 	if err != nil {
 		return changed, err

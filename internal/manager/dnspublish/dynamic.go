@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"portolan/internal/engine/store"
@@ -73,7 +72,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) er
 				err = errConcurrentDeployment
 			}
 			if errors.Is(err, errSettingsSize) {
-				o.faults = append(o.faults, fault{subject: "server " + strconv.FormatInt(server, 10), cause: err, server: server})
+				o.faults = append(o.faults, fault{subject: "server " + s.name, cause: err, server: server})
 				continue
 			}
 			if err != nil {

@@ -23,6 +23,7 @@ var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer"
 // serving is the content of a server: its settings and zones.
 type serving struct {
 	configuration int64
+	name          string // of the server
 	settings      zonedata.Settings
 	zones         []*plannedZone
 	sealer        resource.Sealer
@@ -56,6 +57,9 @@ func (s *serving) warn(format string, args ...any) {
 func (p *plan) servingOf(server int64) (*serving, error) {
 	s := &serving{configuration: p.configuration, sealer: p.api.Sealer,
 		settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	if h := p.heads[server]; h != nil { // it may have been deleted meanwhile
+		s.name = h.Name
+	}
 	_, before, _, err := revisionOf(p.tx, server)
 	if err != nil {
 		return nil, err
