@@ -232,10 +232,11 @@ func (a *asker) remove(s *upstreamSocket, err error) {
 	s.close(err)
 }
 
-// release makes a socket available for another query. It has no port until then, so it receives nothing.
+// release makes a socket available for another query. It has no port until then, so it receives nothing, and it discards the packets that it
+// has received: one of them may have the id of the next query.
 func (a *asker) release(s *upstreamSocket) {
 	s.mu.Lock()
-	free := s.fd >= 0 && disconnect(s.fd) == nil
+	free := s.fd >= 0 && disconnect(s.fd) == nil && discard(s.fd) == nil
 	s.mu.Unlock()
 	if free {
 		a.mu.Lock()
@@ -312,4 +313,19 @@ func disconnect(fd int) error {
 		return os.NewSyscallError("disconnect", errno)
 	}
 	return nil
+}
+
+// discard reads the packets that a socket has received.
+func discard(fd int) error {
+	for {
+		//nolint:gosec // never waits
+		_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, 0, unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
+		switch errno {
+		case 0, unix.EINTR:
+		case unix.EAGAIN:
+			return nil
+		default:
+			return os.NewSyscallError("recvfrom", errno)
+		}
+	}
 }

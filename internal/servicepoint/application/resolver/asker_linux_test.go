@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +91,23 @@ func TestAskerIgnoresForeignPackets(t *testing.T) {
 	}
 	if n := len(a.sockets); n > 8 {
 		t.Errorf("8 clients have opened %d sockets", n)
+	}
+}
+
+// TestUnusedSocketsHaveNoPackets checks that a socket that is used again has no packets of the query before, whose id may be that of the
+// next query.
+func TestUnusedSocketsHaveNoPackets(t *testing.T) {
+	a, at := askerOf(t, func(query []byte, _ netip.AddrPort) [][]byte {
+		return slices.Repeat([][]byte{answerTo(query)}, 20)
+	})
+	var buffer [maxReply]byte
+	for i := range 100 {
+		if err := a.ask(at, append(make([]byte, headerSize), byte(i)), 10*time.Second, func([]byte) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := unix.Read(a.idle[0][0].fd, buffer[:]); !errors.Is(err, unix.EAGAIN) {
+			t.Fatalf("after query %d: %d bytes are left (%v)", i, n, err)
+		}
 	}
 }
 
