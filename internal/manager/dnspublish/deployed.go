@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // registerDeployed declares the tables of deployed content. A zone has one content, which all of its servers share. number is the number of
-// the change that wrote it, in one sequence for all zones. dns_difference contains the recent changes.
+// the change that wrote it, in one sequence for all zones. dns_difference contains the recent changes: see publication.writeDifference.
 func registerDeployed(r *resource.Registry) {
 	live := &liveViews{}
 	r.Report("zones", servingReport())

@@ -194,12 +194,35 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 	if int64(2*(len(c.removed)+len(c.added))) > c.records+partEntries { // sending the whole zone is shorter than the differences
 		return tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id)
 	}
-	if err := tx.Write("INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", c.zone.id, number,
-		c.before.hash, c.hash, c.difference()); err != nil {
+	return c.writeDifference(tx, number)
+}
+
+// writeDifference stores the difference with a number. The oldest difference of a zone is its base: it is empty and starts at no content,
+// and its number is that of the content that the next difference starts at. A receiver with older content gets the whole zone.
+func (c *publication) writeDifference(tx *store.Tx, number int64) error {
+	const insert = "INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)"
+	kept := 0
+	if err := tx.QueryRow("SELECT count(*) FROM dns_difference WHERE zone = ?", c.zone.id).Scan(&kept); err != nil {
 		return err
 	}
-	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
-		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, maxDifferences)
+	if kept == 0 {
+		if err := tx.Write(insert, c.zone.id, c.before.number, "", c.before.hash, []byte{}); err != nil {
+			return err
+		}
+	}
+	if err := tx.Write(insert, c.zone.id, number, c.before.hash, c.hash, c.difference()); err != nil || kept <= maxDifferences {
+		return err
+	}
+	var base int64
+	if err := tx.QueryRow("SELECT number FROM dns_difference WHERE zone = ? ORDER BY number DESC LIMIT 1 OFFSET ?", c.zone.id,
+		maxDifferences-maxDifferences/10).Scan(&base); err != nil {
+		return err
+	}
+	if err := tx.Write("UPDATE dns_difference SET from_hash = '', data = ? WHERE zone = ? AND number = ?", []byte{}, c.zone.id,
+		base); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number < ?", c.zone.id, base)
 }
 
 // rebase returns the publication based on a later content of its zone: at the names that were deployed meanwhile, the later content stays.
@@ -302,7 +325,7 @@ func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
 	return nil
 }
 
-// maxDifferences is the number of changes of a zone that are kept.
+// maxDifferences is the maximum number of differences of a zone that are kept. At the limit a tenth of them is deleted.
 const maxDifferences = 1000
 
 // difference encodes the change: the length of the removed records, the removed records, then the added ones. The result is compressed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
@@ -79,4 +80,32 @@ func IsServed(tx *store.Tx, server int64, zone string) (bool, error) {
 	n := 0
 	err := tx.QueryRow("SELECT count(*) FROM dns_served WHERE server = ? AND zone LIKE ?", server, "%"+zone).Scan(&n)
 	return n > 0, err
+}
+
+// WriteDifferences stores a number of differences of a zone. It returns how many are stored then, and whether the oldest is a base.
+func WriteDifferences(tx *store.Tx, zone string, count int) (stored int, hasBase bool, err error) {
+	for i := range count {
+		c := &publication{zone: &plannedZone{id: zone}, hash: strconv.Itoa(i + 1)}
+		c.before = deployedZone{id: zone, hash: strconv.Itoa(i), number: int64(i)}
+		if err := c.writeDifference(tx, int64(i+1)); err != nil {
+			return 0, false, err
+		}
+	}
+	var last string
+	next := true
+	err = tx.Each(func(scan func(...any) error) error {
+		var number int64
+		var from, to string
+		if err := scan(&number, &from, &to); err != nil {
+			return err
+		}
+		if stored++; stored == 1 {
+			hasBase = from == ""
+		} else {
+			next = next && from == last
+		}
+		last = to
+		return nil
+	}, "SELECT number, from_hash, to_hash FROM dns_difference WHERE zone = ? ORDER BY number", zone)
+	return stored, hasBase && next && last == strconv.Itoa(count), err
 }

@@ -148,7 +148,7 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, structural bool,
 	return nil
 }
 
-// writeChange writes the changes of a zone after a number; done is false if they are no longer stored.
+// writeChange writes the changes of a zone after a number; done is false if they are no longer stored: see publication.writeDifference.
 func (z *servedZone) writeChange(tx *store.Tx, w *zonedata.Writer, after int64) (done bool, err error) {
 	first, last := "", ""
 	net := zonedata.Net{}
@@ -162,7 +162,9 @@ func (z *servedZone) writeChange(tx *store.Tx, w *zonedata.Writer, after int64) 
 		if first == "" {
 			first, last = from, from
 		}
-		whole = whole && last == from
+		if whole = whole && last == from && from != ""; !whole {
+			return nil
+		}
 		last = to
 		return readDifference(data, func(r zonedata.Record) error { net.Removed(r); return nil },
 			func(r zonedata.Record) error { net.Added(r); return nil })
