@@ -130,7 +130,7 @@ func (b *bind) Content() string {
 
 // ApplyContent applies content streams. If BIND cannot be updated immediately, watch retries.
 func (b *bind) ApplyContent(in io.Reader) error {
-	if err := b.zones.applyContent(in); err != nil {
+	if _, err := b.zones.applyContent(in); err != nil {
 		return err
 	}
 	b.updateLock.Lock()

@@ -189,7 +189,7 @@ func TestDrivingBIND(t *testing.T) {
 	// The process is killed between writing and loading. The next start loads the files, and removes nothing before it receives the content.
 	other.records = strings.Replace(other.records, "hostmaster 1 ", "hostmaster 2 ", 1) + "late 60 A 192.0.2.79\n"
 	stream, revision = content(t, views, other)
-	if err := d.zones.applyContent(bytes.NewReader(stream)); err != nil {
+	if _, err := d.zones.applyContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
 	for _, z := range d.zones.served.Load().bindZones(d.Zones) {

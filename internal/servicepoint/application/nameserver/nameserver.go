@@ -361,12 +361,12 @@ func (a *nameServer) Content() string { return a.served.Load().revision }
 
 // ApplyContent applies content streams.
 func (a *nameServer) ApplyContent(in io.Reader) error {
-	before := a.served.Load().serials()
-	if err := a.applyContent(in); err != nil {
+	changed, err := a.applyContent(in)
+	a.notifier.notifyChanged(changed)
+	if err != nil {
 		return err
 	}
 	a.notifyRevision()
-	a.notifier.notifyChanged(before, a.served.Load())
 	s := a.served.Load()
 	a.log.Info("content applied", "revision", s.revision, "zones", len(s.zones))
 	return nil

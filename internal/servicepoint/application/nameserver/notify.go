@@ -45,32 +45,13 @@ func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) ne
 	return &notifier{log: log, sourceFor: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
 }
 
-// notifyChanged notifies the targets of all zones that are new or whose serial differs from before.
-func (n *notifier) notifyChanged(before map[string]uint32, after *served) {
-	for _, v := range after.views {
-		for _, z := range v.zones {
-			z.mu.RLock()
-			serial := z.serial
-			z.mu.RUnlock()
-			if had, there := before[z.settings.ID]; there && had == serial {
-				continue
-			}
-			for _, target := range z.settings.Notify {
-				n.add(notice{z.settings.Name, target})
-			}
+// notifyChanged notifies the targets of zones.
+func (n *notifier) notifyChanged(zones map[string]*servedZone) {
+	for _, z := range zones {
+		for _, target := range z.settings.Notify {
+			n.add(notice{z.settings.Name, target})
 		}
 	}
-}
-
-// serials returns the serials of all zones by id.
-func (s *served) serials() map[string]uint32 {
-	all := map[string]uint32{}
-	for id, z := range s.zones {
-		z.mu.RLock()
-		all[id] = z.serial
-		z.mu.RUnlock()
-	}
-	return all
 }
 
 // add starts a notification, or repeats the running one.

@@ -73,24 +73,28 @@ func (v *view) zoneOf(name string, above bool) *servedZone {
 const streamBuffer = 128 << 10
 
 // applyContent reads consecutive streams and applies each completely or not at all. If the first stream begins at nothing, the name
-// server never answers from the revisions in between.
-func (a *nameServer) applyContent(in io.Reader) error {
+// server never answers from the revisions in between. It returns the zones that are new or have another serial, also with an error: they are
+// those of the streams before.
+func (a *nameServer) applyContent(in io.Reader) (changed map[string]*servedZone, err error) {
 	a.contentLock.Lock()
 	defer a.contentLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
 	first := now
 	var due []map[zoneKey]*namesToSign
+	changed, later := map[string]*servedZone{}, map[string]*servedZone{} // later are those of the hidden streams
 	for {
-		next, names, anew, err := now.next(streams, &a.signatures)
+		next, read, anew, err := now.next(streams, &a.signatures)
 		if err != nil {
-			return err
+			return changed, err
 		}
-		due = append(due, names)
+		due = append(due, read.findUnsigned(next))
+		read.findChanged(next, later)
 		if now, hidden = next, hidden || anew; !hidden { // zones in use have changed
 			a.served.Store(now)
 			a.ahead.add(due...)
 			due = nil
+			maps.Copy(changed, later)
 		}
 		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
 			break
@@ -99,12 +103,12 @@ func (a *nameServer) applyContent(in io.Reader) error {
 	a.served.Store(now)
 	a.ahead.add(due...)
 	if len(now.views) > 0 && len(first.views) > 0 && now.views[0] == first.views[0] { // the same zones
-		return nil
+		return later, nil
 	}
 	if current := now.signings(); !maps.Equal(current, first.signings()) {
 		a.signatures.forget(current)
 	}
-	return nil
+	return later, nil
 }
 
 // signings returns the signings of all zones.
@@ -120,10 +124,10 @@ func (s *served) signings() map[*signing]bool {
 	return out
 }
 
-// next returns the content after a stream, and the names to sign ahead once it is served. anew reports that the stream begins at nothing
-// and shares no zone with the current content. Other streams change zones in place, for all revisions that contain them.
-func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due map[zoneKey]*namesToSign, anew bool, err error) {
-	t := &contentReader{before: s, current: s, signatures: made, zones: map[string]*change{}, deleted: map[string]bool{}}
+// next returns the content after a stream, and the stream. anew reports that the stream begins at nothing and shares no zone with the
+// current content. Other streams change zones in place, for all revisions that contain them.
+func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, t *contentReader, anew bool, err error) {
+	t = &contentReader{before: s, current: s, signatures: made, zones: map[string]*change{}, deleted: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
 		return nil, nil, false, err
 	}
@@ -131,15 +135,18 @@ func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due
 		return nil, nil, false, err
 	}
 	for id, c := range t.zones {
+		z := next.zones[id]
 		if c.isWhole() {
+			z.takeJournal(s.zones[id])
 			continue
 		}
-		if err := c.apply(next.zones[id]); err != nil { // check has passed before
+		c.serial = z.serial
+		if err := c.apply(z); err != nil { // check has passed before
 			return nil, nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
 	next.updateChains(t)
-	return next, t.findUnsigned(next), t.before != s, nil
+	return next, t, t.before != s, nil
 }
 
 // contentReader is a stream that is being read. It changes no zone in use.
@@ -356,6 +363,24 @@ func (t *contentReader) changedZones(next *served) iter.Seq2[*view, *servedZone]
 				}
 			}
 		}
+	}
+}
+
+// findChanged adds the zones to out that the stream has made new in their view or given another serial, by id.
+func (t *contentReader) findChanged(next *served, out map[string]*servedZone) {
+	for v, z := range t.changedZones(next) {
+		id := z.settings.ID
+		before := t.current.zoneIn(zoneKey{v.ID, z.apex})
+		switch c := t.zones[id]; {
+		case before == nil || before.settings.ID != id:
+		case c != nil && !c.isWhole():
+			if c.serial == z.currentSerial() {
+				continue
+			}
+		case before.currentSerial() == z.currentSerial():
+			continue
+		}
+		out[id] = z
 	}
 }
 

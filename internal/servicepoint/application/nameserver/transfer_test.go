@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -185,6 +186,61 @@ func TestChangesAreTransferred(t *testing.T) {
 	if len(held) > 0 || len(records) < 800 {
 		t.Errorf("%d records too many, of %d", len(held), len(records))
 	}
+}
+
+// TestJournalOutlivesFullContent checks that a full stream keeps the journal of a zone that it does not change, and that the changes of
+// either zone are not added to that of the other one.
+func TestJournalOutlivesFullContent(t *testing.T) {
+	a := start(t, nil, numbered(11, 10))
+	for serial := 12; serial < 15; serial++ {
+		move(t, a, numbered(serial-1, 10), numbered(serial, 10))
+	}
+	before := a.served.Load().zones["0"]
+	whole, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, numbered(14, 10))
+	if err := a.ApplyContent(bytes.NewReader(whole)); err != nil {
+		t.Fatal(err)
+	}
+	move(t, a, numbered(14, 10), numbered(15, 10))
+	before.journal.add(step{from: 14, to: 99}, before.records)
+	after := a.served.Load().zones["0"]
+	if steps := after.journal.changesAfter(12); len(steps) != 3 || steps[2].to != 15 {
+		t.Errorf("%d steps are left", len(steps))
+	}
+	if whole, _ = content(t, []zonedata.View{{ID: 0, Name: "default"}}, numbered(16, 10)); a.ApplyContent(bytes.NewReader(whole)) != nil ||
+		len(a.served.Load().zones["0"].journal.steps) > 0 {
+		t.Error("the journal of another content is kept")
+	}
+}
+
+// TestChangedZonesAreReported checks which zones applyContent returns, whose other servers are notified: new ones and those with another
+// serial, also those of the streams before an invalid one.
+func TestChangedZonesAreReported(t *testing.T) {
+	views := []zonedata.View{{ID: 0, Name: "default"}}
+	other := numbered(1, 1)
+	other.name = "other.example."
+	a := start(t, nil, numbered(11, 10))
+	changed := func(what string, want []string, wantError bool, streams ...[]byte) {
+		t.Helper()
+		zones, err := a.applyContent(bytes.NewReader(slices.Concat(streams...)))
+		if got := slices.Sorted(maps.Keys(zones)); !slices.Equal(got, want) || (err != nil) != wantError {
+			t.Errorf("%s: zones %v, not %v: %v", what, got, want, err)
+		}
+	}
+	stream := func(zones ...given) []byte {
+		text, _ := content(t, views, zones...)
+		return text
+	}
+	step := func(from, to int) []byte {
+		_, revision := content(t, views, numbered(to, 10))
+		return delta(t, a, numbered(from, 10), numbered(to, 10), revision)
+	}
+	changed("the same content", nil, false, stream(numbered(11, 10)))
+	changed("a change", []string{"0"}, false, step(11, 12))
+	changed("a change before an invalid stream", []string{"0"}, true, step(12, 13), []byte("x"))
+	changed("a new zone", []string{"1"}, false, stream(numbered(13, 10), other))
+	changed("another serial", []string{"0"}, false, stream(numbered(14, 10), other))
+	changed("full content before an invalid stream", nil, true, stream(numbered(15, 10)), []byte("x"))
+	changed("a zone less", nil, false, stream(numbered(14, 10)))
 }
 
 // TestJournal checks that the journal leads to the current content without gaps and within its limits.

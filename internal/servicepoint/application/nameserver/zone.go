@@ -174,6 +174,26 @@ func serialOf(data []byte) uint32 {
 	return binary.BigEndian.Uint32(data[len(data)-20:])
 }
 
+// currentSerial returns the serial of the SOA.
+func (z *zone) currentSerial() uint32 {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	return z.serial
+}
+
+// takeJournal takes the journal of the zone that a new one replaces, if both have the same content. before can be nil.
+func (z *zone) takeJournal(before *zone) {
+	if before == nil || before.apex != z.apex {
+		return
+	}
+	before.mu.RLock()
+	defer before.mu.RUnlock()
+	if before.hash == z.hash {
+		z.journal = before.journal
+		z.journal.steps = slices.Clip(z.journal.steps) // both can append
+	}
+}
+
 // touch records that a name was added or removed.
 func (z *zone) touch(owner string) {
 	if z.chain != nil {
@@ -279,6 +299,8 @@ type change struct {
 	removed, added []zonedata.Record
 	// whole is the new zone if the change begins at nothing; nil before its first record.
 	whole *zone
+	// serial is the serial of the zone before the change, if the change does not begin at nothing.
+	serial uint32
 }
 
 // isWhole reports whether the change replaces the whole zone.
