@@ -60,8 +60,8 @@ func (c *contents) removeIncomplete() error {
 }
 
 // Limits of the streams after the first one. Their total size may be maxDifferences bytes plus half the size of the first one, and their
-// number one for each bytesForStream of that, but from minContentStreams to maxContentStreams. Beyond that the full content is requested
-// again: its cost for a change is bounded, and so is the number of files to read at a start.
+// number one for each bytesForStream of that, but from minContentStreams to maxContentStreams; contents.spread adds up to a quarter to both.
+// Beyond that the full content is requested again: its cost for a change is bounded, and so is the number of files to read at a start.
 const (
 	minContentStreams = 5000
 	maxContentStreams = 40_000
@@ -69,14 +69,15 @@ const (
 	maxDifferences    = 1 << 20
 )
 
-// isFull reports whether there are too many streams after the first one.
-func (c *contents) isFull() bool {
-	first, behind := c.streams[0].size, int64(0)
-	for _, one := range c.streams[1:] {
+// isFull reports whether there are too many streams after the first one of the last chain, which begins at index from.
+func (c *contents) isFull(from int) bool {
+	first, behind := c.streams[from].size, int64(0)
+	for _, one := range c.streams[from+1:] {
 		behind += one.size
 	}
-	limit := float64(min(max(first/bytesForStream, minContentStreams), maxContentStreams)) * (1 + c.spread/4)
-	return float64(len(c.streams)) > limit || behind > maxDifferences+first/2
+	number := min(max(first/bytesForStream, minContentStreams), maxContentStreams)
+	spread := 1 + c.spread/4
+	return float64(len(c.streams)-from) > float64(number)*spread || float64(behind) > float64(maxDifferences+first/2)*spread
 }
 
 // list reads the folder.
@@ -135,7 +136,11 @@ func (c *contents) lastRevision() (revision string, full bool, err error) {
 	if err := c.list(); err != nil || len(c.streams) == 0 {
 		return "", false, err
 	}
-	return revisionOf(c.streams[len(c.streams)-1].name), c.isFull(), nil
+	first, err := c.lastChain()
+	if err != nil {
+		return "", false, err
+	}
+	return revisionOf(c.streams[len(c.streams)-1].name), c.isFull(first), nil
 }
 
 // add stores a stream, which fetch writes, on the disk and returns its path. A stream from nothing replaces all before it, which prune
@@ -262,7 +267,9 @@ func (p *process) syncContent(ctx context.Context, c *contents) (other bool, err
 	}
 	have, full, err := c.lastRevision()
 	if err == nil && have != "" && now.Content != have {
-		err = p.catchUp(ctx, c)
+		if err = p.catchUp(ctx, c); err == nil {
+			have, full, err = c.lastRevision() // the application may have refused the last streams
+		}
 	}
 	if err != nil { // the manager can send the full content again
 		c.listed = false

@@ -54,6 +54,42 @@ func streamOf(from, to int64) func(io.Writer) error {
 	}
 }
 
+// TestFullContentIsRequested checks when the full content is requested again: too many or too large streams after the first one of the last
+// chain, with the spread of a service point.
+func TestFullContentIsRequested(t *testing.T) {
+	const first = 100_000_000
+	streams := func(older, number int, size int64) []storedStream {
+		all := make([]storedStream, 0, older+number+1)
+		all = append(all, storedStream{size: 1, whole: true})
+		all = append(all, slices.Repeat([]storedStream{{size: first}}, older)...)
+		all = append(all, storedStream{size: first, whole: true})
+		return append(all, slices.Repeat([]storedStream{{size: size}}, number)...)
+	}
+	for _, one := range []struct {
+		what          string
+		older, number int
+		size          int64
+		spread        float64
+		want          bool
+	}{
+		{"few streams", 0, 10, 1000, 0, false},
+		{"many streams", 0, 30_000, 1, 0, true},
+		{"many streams, delayed", 0, 30_000, 1, 0.99, false},
+		{"large streams", 0, 3, 20_000_000, 0, true},
+		{"large streams, delayed", 0, 3, 20_000_000, 0.99, false},
+		{"larger streams, delayed", 0, 4, 20_000_000, 0.99, true},
+		{"an older chain with many streams", 50_000, 1, 1, 0, false},
+	} {
+		c := &contents{spread: one.spread, listed: true, streams: streams(one.older, one.number, one.size)}
+		for i := range c.streams {
+			c.streams[i].name = "1_" + revision(1)
+		}
+		if _, full, err := c.lastRevision(); err != nil || full != one.want {
+			t.Errorf("%s: %t (%v)", one.what, full, err)
+		}
+	}
+}
+
 // TestContentStaysUntilAnotherIsServed checks that content stays on the disk until newer content is in use. After a crash or a refusal it
 // is sent again.
 func TestContentStaysUntilAnotherIsServed(t *testing.T) {
