@@ -195,6 +195,42 @@ func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resourc
 	return nil
 }
 
+// EachChangeAfter calls fn for the changes of resources after a position of the change feed, in order, with the resource before and after
+// each. They include those of transactions that the feed does not return yet. all is false if there are more than limit changes; fn then
+// gets none of them. It returns ErrPruned and ErrForeignPosition as Store.Feed does.
+func (tx *Tx) EachChangeAfter(after Position, limit int, fn func(before, after *Resource) error) (all bool, err error) {
+	if err := tx.checkPosition(after); err != nil {
+		return false, err
+	}
+	type images struct{ before, after []byte }
+	var changes []images
+	if err := tx.Each(func(scan func(...any) error) error {
+		var c images
+		err := scan(&c.before, &c.after)
+		changes = append(changes, c)
+		return err
+	}, tx.conn.sqlDialect().changes, after.Settled, after.Transaction, limit+1); err != nil {
+		return false, fmt.Errorf("read the history: %w", err)
+	}
+	if len(changes) > limit {
+		return false, nil
+	}
+	for _, c := range changes {
+		was, err := DecodeImage(c.before)
+		if err != nil {
+			return false, err
+		}
+		is, err := DecodeImage(c.after)
+		if err == nil {
+			err = fn(was, is)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Keep writes a resource to a table of an extension that has the columns of resources and is a Source. It replaces a row with the same
 // id. It does not write the links.
 func (tx *Tx) Keep(table Source, r *Resource) error {

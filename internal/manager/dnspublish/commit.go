@@ -50,6 +50,7 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 	if err != nil {
 		return err
 	}
+	d.changedSince.record(o)
 	for _, point := range points {
 		d.points.Wake(point)
 	}

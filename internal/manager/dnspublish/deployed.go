@@ -270,6 +270,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication, read
 		case c.empty && there: // it was copied meanwhile
 			continue
 		case there && c.existed && now.hash != c.before.hash && c.rebases:
+			c.rebased = true
 			if c, err = c.rebase(tx, now, read); err != nil {
 				return nil, err
 			}

@@ -55,12 +55,13 @@ type Deployer struct {
 	mu         sync.Mutex
 	held       bool
 	leaseTried time.Time
-	// waitsChecked is when waits were last checked. It, turns, conflicts and conflictsOf are used by runDeployments only, the other fields by
-	// runLive only.
+	// waitsChecked is when waits were last checked. It, turns, conflicts, conflictsOf and changedSince are used by runDeployments only, the
+	// other fields by runLive only.
 	waitsChecked time.Time
 	// conflicts is the number of attempts of the deployment conflictsOf that ended because the same content was deployed meanwhile.
-	conflicts   int
-	conflictsOf int64
+	conflicts    int
+	conflictsOf  int64
+	changedSince examinedZones
 	// rolledAt is when keys were last checked.
 	rolledAt time.Time
 	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
@@ -83,9 +84,10 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
 		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, examined: map[int64]bool{},
-		schedules: timetable.NewClock(a, schedules),
-		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
-		noBulk:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		changedSince: examinedZones{},
+		schedules:    timetable.NewClock(a, schedules),
+		noChanges:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		noBulk:       store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
 			rollTopic}}), turns: map[int64]int64{}}
 }
@@ -325,6 +327,9 @@ type outcome struct {
 	whole bool
 	// examined are the ids of the zones that were examined for queue entries.
 	examined map[string]bool
+	// examinedZones are the ids of the zones that a full or differential deployment has examined, at the place at of the change feed.
+	examinedZones []string
+	at            store.Position
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
 	// insists reports that the outcome is committed although the settings of the server have changed since the snapshot.

@@ -8,8 +8,9 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Deployed compares the deployed content of the zones of a configuration with their content computed as a whole. It returns the number of
-// deployed zones and the differences, and pending, whether changes are queued.
+// Deployed compares the deployed content of the zones of a configuration with their content computed as a whole, apart from zones without a
+// primary server in views that are not live, which are not deployed. It returns the number of deployed zones and the differences, and
+// pending, whether changes are queued.
 func Deployed(tx *store.Tx, api *resource.API, configuration int64) (zones int, differences []string, pending bool, err error) {
 	queued := 0
 	if err := tx.QueryRow("SELECT count(*) FROM dns_due WHERE configuration > 0").Scan(&queued); err != nil || queued > 0 {
@@ -32,8 +33,12 @@ func Deployed(tx *store.Tx, api *resource.API, configuration int64) (zones int, 
 	}, "SELECT zone FROM dns_served"); err != nil {
 		return 0, nil, false, err
 	}
+	live, err := liveOf(tx)
+	if err != nil {
+		return 0, nil, false, err
+	}
 	for _, z := range p.zones {
-		if len(z.serversOf(assigned.answers)) == 0 || p.isForeign(z) {
+		if len(z.serversOf(assigned.answers)) == 0 || p.isForeign(z) || live[z.view] == 0 && len(z.serversOf(assigned.writes)) == 0 {
 			continue
 		}
 		is := states[z.id]

@@ -71,18 +71,15 @@ func (l *liveViews) views(tx *store.Tx) (map[int64]int64, error) {
 
 // liveOf returns the live views in a transaction.
 func liveOf(tx *store.Tx) (map[int64]int64, error) {
-	l, ok := tx.Extension(deployedName).State.(*liveViews)
-	if !ok {
-		return nil, errors.New("the database was opened without the extension of what is deployed")
+	l, err := liveViewsOf(tx)
+	if err != nil {
+		return nil, err
 	}
 	return l.views(tx)
 }
 
 // follow returns the follower for a transaction.
-func (l *liveViews) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{},
-		branches: map[int64][]due{}}
-}
+func (l *liveViews) follow(tx *store.Tx) store.Follower { return l.collector(tx, nil) }
 
 // due is a queue entry: a change to be deployed.
 type due struct {
@@ -95,6 +92,8 @@ type liveFollower struct {
 	live *liveViews
 	tx   *store.Tx
 	due  map[due]bool
+	// of are the views whose changes are collected, with their configurations; nil for the live views.
+	of map[int64]int64
 	// views cache the views of zones, zones the live response policy zones of policies.
 	views map[int64]int64
 	zones map[int64][]*store.Resource
@@ -108,14 +107,19 @@ var structuralCollections = []string{"views", "zones", "deploymentRoles", "deplo
 
 // Changed queues the names that the change of a row affects.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
-	r := after
-	if r == nil {
-		r = before
-	}
 	if before != nil && after != nil {
 		if err := f.checkSigningKept(before, after); err != nil {
 			return err
 		}
+	}
+	return f.collect(before, after)
+}
+
+// collect adds what the change of a row affects.
+func (f *liveFollower) collect(before, after *store.Resource) error {
+	r := after
+	if r == nil {
+		r = before
 	}
 	switch {
 	case slices.Contains(structuralCollections, r.Collection):
@@ -264,7 +268,7 @@ func (f *liveFollower) markAll(r *store.Resource) error { return f.mark(r, "") }
 
 // mark queues the configuration of a resource, or the branch of a zone in it.
 func (f *liveFollower) mark(r *store.Resource, branch string) error {
-	live, err := f.live.views(f.tx)
+	live, err := f.followed()
 	if err != nil {
 		return err
 	}
@@ -286,7 +290,7 @@ func (f *liveFollower) mark(r *store.Resource, branch string) error {
 
 // markPolicyItem queues the names of an item of a response policy in the live zones of the policy.
 func (f *liveFollower) markPolicyItem(before, after *store.Resource) error {
-	live, err := f.live.views(f.tx)
+	live, err := f.followed()
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -323,17 +327,17 @@ func (f *liveFollower) markPolicyItem(before, after *store.Resource) error {
 
 // markRecord queues the name of a record in a live view, and its addresses for their PTR records.
 func (f *liveFollower) markRecord(r *store.Resource) error {
-	live, err := f.live.views(f.tx)
+	live, err := f.followed()
 	if err != nil || len(live) == 0 {
 		return err
 	}
 	view, known := f.views[r.Parent]
 	if !known {
-		zone, err := f.tx.Get(r.Parent)
-		if err != nil && !store.IsNotFound(err) { // if the zone was deleted as well, it is queued itself
+		zone, err := f.get(r.Parent)
+		if err != nil {
 			return err
 		}
-		if err == nil {
+		if zone != nil { // otherwise it was deleted as well, and is queued itself
 			view = zone.Ref("view")
 		}
 		f.views[r.Parent] = view
@@ -346,12 +350,12 @@ func (f *liveFollower) markRecord(r *store.Resource) error {
 		if l.Field != "addresses" {
 			continue
 		}
-		a, err := f.tx.Get(l.Target)
-		if store.IsNotFound(err) {
-			continue
-		}
+		a, err := f.get(l.Target)
 		if err != nil {
 			return err
+		}
+		if a == nil {
+			continue
 		}
 		f.due[due{r.Configuration, dueAddress, store.KeyAddr(a.Low).String()}] = true
 	}

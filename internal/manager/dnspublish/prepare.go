@@ -149,8 +149,11 @@ func (p *plan) zonesServed(server int64, s *serving, out *outcome) (zones []*pla
 // prepareZones computes the contents of zones: of those that the server writes, and of others that were never deployed.
 func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
 	var f findings
-	pendingWork, err := p.pendingWork()
+	pendingWork, err := p.pendingWork(d.changedSince, zones)
 	if err != nil {
+		return err
+	}
+	if out.at, err = p.tx.End(); err != nil {
 		return err
 	}
 	for _, z := range zones {
@@ -188,6 +191,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.Describe(z.row.ID, z.row.Key), err)
 		}
+		out.examinedZones = append(out.examinedZones, z.id)
 		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // foreign data is not checked
 			var entries []zonedata.Entry
 			if c != nil {
@@ -208,9 +212,10 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 	return f.err()
 }
 
-// pendingWork returns a function that returns the queued names of a deployed zone; nil if the whole zone must be examined. That is the case
-// unless the zone is in a live view, has the frame that it was deployed with, and none of its names are withheld.
-func (p *plan) pendingWork() (func(z *plannedZone, is deployedZone, f frame) *zoneWork, error) {
+// pendingWork returns a function that returns the names of a deployed zone that have changed since it was deployed; nil if the whole zone
+// must be examined. That is the case unless the zone has the frame that it was deployed with, none of its names are withheld, and it is in
+// a live view, whose changes are queued, or among the examined zones.
+func (p *plan) pendingWork(examined examinedZones, deploys []*plannedZone) (func(z *plannedZone, is deployedZone, f frame) *zoneWork, error) {
 	live, err := liveOf(p.tx)
 	if err != nil {
 		return nil, err
@@ -239,6 +244,10 @@ func (p *plan) pendingWork() (func(z *plannedZone, is deployedZone, f frame) *zo
 	}, "SELECT kind, what FROM dns_due WHERE configuration = ? LIMIT ?", p.configuration, maxPending); err != nil {
 		return nil, err
 	}
+	hasSince, err := p.addSince(examined, deploys, live, &now, zones)
+	if err != nil {
+		return nil, err
+	}
 	work := p.workOn(now.keys, now.addresses)
 	if err := p.addLinked(work, func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }); err != nil {
 		return nil, err
@@ -246,14 +255,18 @@ func (p *plan) pendingWork() (func(z *plannedZone, is deployedZone, f frame) *zo
 	now.held = held
 	return func(z *plannedZone, is deployedZone, f frame) *zoneWork {
 		names, whole := f.changedNames(frames[z.id])
-		if live[z.view] == 0 || is.complete <= 0 || whole || len(names) > 0 || zones[z.id] || more >= maxPending || len(now.heldIn(z)) > 0 {
+		if _, known := examined[z.id]; live[z.view] == 0 && (!known || !hasSince) {
+			return nil
+		}
+		if is.complete <= 0 || whole || len(names) > 0 || zones[z.id] || more >= maxPending || len(now.heldIn(z)) > 0 {
 			return nil
 		}
 		return cmp.Or(work[z], &zoneWork{})
 	}, nil
 }
 
-// maxPending is the maximum number of queued changes that are compared with the zones of a deployment. With more, all zones are examined.
+// maxPending is the maximum number of changes that are compared with the zones of a deployment: of the queued ones, and of those since the
+// last deployment. With more, all zones are examined.
 const maxPending = 10_000
 
 // prepareQuick computes the changes that a user made in the zones of the primary server of a zone.

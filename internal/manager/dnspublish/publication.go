@@ -28,6 +28,8 @@ type publication struct {
 	empty bool
 	// rebases reports that changes of the zone that were deployed meanwhile stay (rebase). Otherwise they make the publication fail.
 	rebases bool
+	// rebased reports that there were such changes.
+	rebased bool
 }
 
 // publication returns the new content of a zone, or nil if it equals the deployed content. wanted selects the records to update; all other

@@ -82,6 +82,19 @@ func IsServed(tx *store.Tx, server int64, zone string) (bool, error) {
 	return n > 0, err
 }
 
+// RevisionOf returns the revision that a service point should serve; empty if it has none.
+func RevisionOf(tx *store.Tx, servicePoint string) (string, error) {
+	server, err := serverOfPoint(tx, servicePoint)
+	if err != nil || server == nil {
+		return "", err
+	}
+	to, _, there, err := revisionOf(tx, server.ID)
+	if !there {
+		return "", err
+	}
+	return to.String(), err
+}
+
 // WriteDifferences stores a number of differences of a zone. It returns how many are stored then, and whether the oldest is a base.
 func WriteDifferences(tx *store.Tx, zone string, count int) (stored int, hasBase bool, err error) {
 	for i := range count {

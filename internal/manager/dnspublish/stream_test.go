@@ -11,6 +11,7 @@ import (
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/zonedata"
 )
 
@@ -50,17 +51,45 @@ func (h *heldContent) Deleted(id string) error       { delete(h.zones, id); retu
 func (h *heldContent) End() error                    { return nil }
 
 // fetch updates what a service point holds.
-func (v *liveView) fetch(h *heldContent) {
-	v.T.Helper()
+func (m *manager) fetch(point string, h *heldContent) {
+	m.T.Helper()
 	var stream bytes.Buffer
-	if err := v.Store.View(v.T.Context(), func(tx *store.Tx) error {
-		return dnspublish.Planner{Sealer: v.Address.Sealer}.Write(tx, "point", h.revision, &stream)
+	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
+		stream.Reset()
+		return dnspublish.Planner{Sealer: m.Address.Sealer}.Write(tx, point, h.revision, &stream)
 	}); err != nil {
-		v.T.Fatal(err)
+		m.T.Fatal(err)
 	}
 	if err := zonedata.Read(bytes.NewReader(stream.Bytes()), h); err != nil {
-		v.T.Error(err)
+		m.T.Error(err)
 	}
+}
+
+// deployFully deploys a server, whose service point confirms it, and returns the state of the deployment. It waits for an earlier one.
+func (m *manager) deployFully(server, point string) (state string) {
+	m.T.Helper()
+	confirm := func() {
+		if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
+			revision, err := dnspublish.RevisionOf(tx, point)
+			m.points.Confirm(point, revision)
+			return err
+		}); err != nil {
+			m.T.Fatal(err)
+		}
+	}
+	var id string
+	apitest.Eventually(m.T, "no deployment of the server is running", func() bool {
+		confirm()
+		r := m.Do("POST", server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+		id = r.Text("id")
+		return r.StatusCode == 201
+	})
+	apitest.Eventually(m.T, "the deployment has ended", func() bool {
+		confirm()
+		state = m.Want(200, "GET", "/api/v2/deployments/"+id, "").Text("state")
+		return state != "QUEUED" && state != "RUNNING"
+	})
+	return state
 }
 
 // TestStreamsStartAtTheContentOfTheReceiver checks that a service point with any earlier revision gets changes that start at its content,
@@ -70,7 +99,7 @@ func TestStreamsStartAtTheContentOfTheReceiver(t *testing.T) {
 	v.zone("b.test")
 	v.deployed()
 	points := []*heldContent{{}}
-	v.fetch(points[0])
+	v.fetch("point", points[0])
 	names := 0
 	change := func(records int) {
 		t.Helper()
@@ -95,10 +124,10 @@ func TestStreamsStartAtTheContentOfTheReceiver(t *testing.T) {
 		}
 		change(records)
 		now := &heldContent{}
-		v.fetch(now)
+		v.fetch("point", now)
 		for i, point := range points {
 			held := &heldContent{revision: point.revision, zones: maps.Clone(point.zones)}
-			v.fetch(held)
+			v.fetch("point", held)
 			if held.revision != now.revision || !maps.Equal(held.zones, now.zones) || now.revision == point.revision {
 				t.Errorf("step %d: the service point of step %d holds %v instead of %v", step, i, held, now)
 			}
