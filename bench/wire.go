@@ -120,6 +120,9 @@ func (b *bench) wire() error {
 	if err := w.settle(m); err != nil {
 		return err
 	}
+	if err := w.fullAgain("after the import, in a view that is not live"); err != nil { // examines the whole zone
+		return err
+	}
 	return w.fullAgain("without changes, in a view that is not live")
 }
 

@@ -11,8 +11,7 @@ var postgresDialect = dialect{
 		" SELECT c.resource FROM change c WHERE c.operation = 'DELETE' AND (c.before::json ->> 'parent')::bigint = content.id) x",
 	feed: "SELECT id, at, user_id, operation, body, committed, first, last FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
-	changes: "SELECT c.before, c.after FROM txn t JOIN change c ON c.txn = t.id WHERE (t.committed, t.id) > (?, ?)" +
-		" ORDER BY t.committed, t.id, c.seq LIMIT ?",
+	changes: "txn t JOIN change c ON c.txn = t.id WHERE (t.committed, t.id) > (?, ?)",
 	oldest: "SELECT t.id, t.at, t.committed FROM history_link l JOIN txn t ON t.id = l.txn" +
 		" WHERE t.committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY l.place LIMIT 1",
 	newest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +

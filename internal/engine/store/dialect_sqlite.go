@@ -19,7 +19,7 @@ var sqliteDialect = dialect{
 	content: "SELECT r.id FROM content JOIN resource r ON r.parent = content.id UNION SELECT c.resource FROM content JOIN change c ON" +
 		" CAST(json_extract(c.before, '$.parent') AS INTEGER) = content.id AND c.operation = 'DELETE'",
 	feed:    "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
-	changes: "SELECT c.before, c.after FROM txn t CROSS JOIN change c ON c.txn = t.id WHERE 0 <= ? AND t.id > ? ORDER BY t.id, c.seq LIMIT ?",
+	changes: "txn t CROSS JOIN change c ON c.txn = t.id WHERE 0 <= ? AND t.id > ?",
 	oldest:  "SELECT t.id, t.at, 0 FROM history_link l JOIN txn t ON t.id = l.txn ORDER BY l.place LIMIT 1",
 	newest:  "SELECT id, at, 0 FROM txn ORDER BY id DESC LIMIT 1",
 	withAncestors: func(condition, collections string) string {

@@ -195,25 +195,31 @@ func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resourc
 	return nil
 }
 
-// EachChangeAfter calls fn for the changes of resources after a position of the change feed, in order, with the resource before and after
+// EachChangeAfter calls fn for the changes of resources after a position of the change feed, by transaction, with the resource before and after
 // each. They include those of transactions that the feed does not return yet. all is false if there are more than limit changes; fn then
 // gets none of them. It returns ErrPruned and ErrForeignPosition as Store.Feed does.
 func (tx *Tx) EachChangeAfter(after Position, limit int, fn func(before, after *Resource) error) (all bool, err error) {
 	if err := tx.checkPosition(after); err != nil {
 		return false, err
 	}
+	d := tx.conn.sqlDialect()
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM (SELECT 1 FROM "+d.changes+" LIMIT ?) changes", after.Settled, after.Transaction,
+		limit+1).Scan(&n); err != nil {
+		return false, fmt.Errorf("read the history: %w", err)
+	}
+	if n > limit {
+		return false, nil
+	}
 	type images struct{ before, after []byte }
-	var changes []images
+	changes := make([]images, 0, n)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var c images
 		err := scan(&c.before, &c.after)
 		changes = append(changes, c)
 		return err
-	}, tx.conn.sqlDialect().changes, after.Settled, after.Transaction, limit+1); err != nil {
+	}, "SELECT c.before, c.after FROM "+d.changes+" ORDER BY t.id, c.seq", after.Settled, after.Transaction); err != nil {
 		return false, fmt.Errorf("read the history: %w", err)
-	}
-	if len(changes) > limit {
-		return false, nil
 	}
 	for _, c := range changes {
 		was, err := DecodeImage(c.before)

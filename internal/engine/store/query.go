@@ -65,7 +65,7 @@ type dialect struct {
 	truth func(bool) any
 	// feed selects the entries after a position of the change feed. Its arguments are the two numbers of the position and the limit.
 	feed string
-	// changes selects the images of the changes after a position of the feed, in order, whether or not they are settled.
+	// changes are the transactions t and changes c after a position of the feed, whether or not they are settled.
 	changes string
 	// oldest and newest select the first and the last transaction of the feed: its number, time and commit order.
 	oldest, newest string
