@@ -228,17 +228,39 @@ func (n *network) reservations(a netip.Addr) []*reservation {
 	return n.byAddress[a]
 }
 
-// reservation returns the reservation of the client; nil if it has none. The network of the relay or interface is first.
-func (d *decider) reservation() *reservation {
+// reservation returns the reservation of the client; nil if it has none. Of several networks, it is that of the address which the client
+// has leased (RFC 2131 section 4.3.1), or else of the first network, which is that of the relay or interface.
+func (d *decider) reservation() (first *reservation) {
 	for _, n := range d.candidates {
-		if r := n.byClientID[string(d.clientID)]; r != nil && len(d.clientID) > 0 {
+		r := n.reservationFor(d.clientID, d.f.Hardware)
+		switch {
+		case r == nil:
+		case first == nil && len(d.candidates) == 1:
 			return r
-		}
-		if r := n.byMAC[string(d.f.Hardware)]; r != nil && len(d.f.Hardware) > 0 {
+		case d.hasLeased(r):
 			return r
+		case first == nil:
+			first = r
 		}
 	}
+	return first
+}
+
+// reservationFor returns the reservation of a client in the network; nil if it has none.
+func (n *network) reservationFor(clientID, hardware []byte) *reservation {
+	if r := n.byClientID[string(clientID)]; r != nil && len(clientID) > 0 {
+		return r
+	}
+	if r := n.byMAC[string(hardware)]; r != nil && len(hardware) > 0 {
+		return r
+	}
 	return nil
+}
+
+// hasLeased reports whether the client has leased the address of its reservation.
+func (d *decider) hasLeased(r *reservation) bool {
+	l, ok := d.leases.Lease(r.Address)
+	return ok && l.State == Leased && d.holdsReserved(r, l)
 }
 
 // reservationOf returns the reservation of an address for the client, nil without one.

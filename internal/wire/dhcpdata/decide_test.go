@@ -553,7 +553,8 @@ func TestEndedLeases(t *testing.T) {
 	}
 }
 
-// TestSharedNetwork checks that a client may hold an address of any network of its shared network, and that the first one is full first.
+// TestSharedNetwork checks that a client may hold an address of any network of its shared network, that the first one is full first, and
+// which of two reservations a client gets.
 func TestSharedNetwork(t *testing.T) {
 	p := newPlan()
 	p[NetworkUnit(7)][0] = Network{ID: 7, Prefix: netip.MustParsePrefix("10.0.0.0/24"), Shared: 5}
@@ -567,6 +568,20 @@ func TestSharedNetwork(t *testing.T) {
 	}
 	if d := Decide(c, message(Discover, 9, relayed("10.3.0.1", "")), memory{}, now); text(d) != "OFFER 10.0.0.20" {
 		t.Error(text(d))
+	}
+	p[NetworkUnit(30)] = append(p[NetworkUnit(30)], Reservation{ID: 31, Address: netip.MustParseAddr("10.3.0.20"), MAC: Hex(mac(9))})
+	c = p.compile(t)
+	for _, one := range []struct{ relay, leased, want string }{
+		{"10.3.0.1", "", "OFFER 10.3.0.20"}, {"10.0.0.1", "", "OFFER 10.0.0.20"}, {"10.3.0.1", "10.3.0.20", "OFFER 10.3.0.20"},
+		{"10.3.0.1", "10.0.0.20", "OFFER 10.0.0.20"}, {"10.0.0.1", "10.3.0.20", "OFFER 10.3.0.20"}, {"10.3.0.1", "10.0.0.15", "OFFER 10.3.0.20"},
+	} {
+		leases := memory{}
+		if one.leased != "" {
+			leases = lease(9, one.leased, Leased)
+		}
+		if d := Decide(c, message(Discover, 9, relayed(one.relay, "")), leases, now); text(d) != one.want {
+			t.Errorf("a client at %s with a lease of %q gets %s, not %s", one.relay, one.leased, text(d), one.want)
+		}
 	}
 }
 

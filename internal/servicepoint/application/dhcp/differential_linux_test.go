@@ -685,7 +685,7 @@ func (a *actor) expected(p *plan, s step, answers [2]twinAnswer) string {
 	case strings.HasPrefix(s.name, "INIT-REBOOT") && ours == "ACK" &&
 		(strings.HasPrefix(answers[0].where, "reserved") || slices.Contains(a.had[0], s.requested[0])):
 		return "D362" // a reservation or a former lease is a record of the client
-	case strings.HasPrefix(s.name, "SELECTING") && ours == "NAK" && kea == "ACK" && p.reserves(a):
+	case strings.HasPrefix(s.name, "SELECTING") && ours == "NAK" && kea == "ACK" && (p.reserves(a) || p.isReserved(s.requested[0])):
 		return "D405"
 	case ours != kea && (ours == "ACK" || kea == "ACK") && (p.others(a, s, 0) || p.others(a, s, 1) || a.differs(s)):
 		return "the address has another history at one server"
@@ -696,7 +696,8 @@ func (a *actor) expected(p *plan, s step, answers [2]twinAnswer) string {
 		return "stash-agent-options"
 	case s.name == "REBINDING" && ours == "NAK" && kea == "silence":
 		return "D362"
-	case s.name == "INIT-REBOOT elsewhere" && (ours == "NAK" && kea == "silence" || ours == "silence" && kea == "NAK"):
+	case s.name == "INIT-REBOOT elsewhere" && (ours == "NAK" && kea == "silence" || ours == "silence" && kea == "NAK"),
+		s.name == "INIT-REBOOT" && ours == "silence" && kea == "NAK" && !p.isLocal(s):
 		return "D362"
 	case strings.HasPrefix(s.name, "SELECTING") && ours == "NAK" && kea == "silence":
 		return "D405"
@@ -753,6 +754,21 @@ func (p *plan) reserves(a *actor) bool {
 		return slices.ContainsFunc(n.reservations, func(one planReservation) bool {
 			return len(one.mac) > 0 && bytes.Equal(one.mac, a.mac) || len(one.clientID) > 0 && bytes.Equal(one.clientID, a.clientID)
 		})
+	})
+}
+
+// isReserved reports whether an address is reserved for any client.
+func (p *plan) isReserved(address netip.Addr) bool {
+	return slices.ContainsFunc(p.networks, func(n planNetwork) bool {
+		return slices.ContainsFunc(n.reservations, func(one planReservation) bool { return one.address == address })
+	})
+}
+
+// isLocal reports whether a message asks for an address of its network, or of one that is shared with it.
+func (p *plan) isLocal(s step) bool {
+	here := p.networks[s.network]
+	return slices.ContainsFunc(p.networks, func(n planNetwork) bool {
+		return n.prefix.Contains(s.requested[0]) && (n.id == here.id || n.shared != 0 && n.shared == here.shared)
 	})
 }
 
