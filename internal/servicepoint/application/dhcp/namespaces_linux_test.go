@@ -88,8 +88,14 @@ func (l *lab) dhclient(namespace, link string, flags ...string) string {
 	return all[len(all)-1][1]
 }
 
-// udhcpc runs udhcpc and returns its environment when it is bound.
+// udhcpc runs udhcpc at the client's link and returns its environment when it is bound.
 func (l *lab) udhcpc(flags ...string) string {
+	l.t.Helper()
+	return l.udhcpcAt(l.client, "c0", flags...)
+}
+
+// udhcpcAt runs udhcpc in a namespace and returns its environment when it is bound.
+func (l *lab) udhcpcAt(namespace, link string, flags ...string) string {
 	l.t.Helper()
 	script := filepath.Join(l.dir, "script")
 	out := filepath.Join(l.dir, "environment")
@@ -97,13 +103,21 @@ func (l *lab) udhcpc(flags ...string) string {
 	if err := os.WriteFile(script, text, 0o700); err != nil { //nolint:gosec // it is run
 		l.t.Fatal(err)
 	}
-	l.in(l.client, append([]string{peers.Program(l.t, "udhcpc"), "-f", "-q", "-n", "-t", "10", "-T", "2", "-i", "c0", "-s", script},
+	l.in(namespace, append([]string{peers.Program(l.t, "udhcpc"), "-f", "-q", "-n", "-t", "10", "-T", "2", "-i", link, "-s", script},
 		flags...)...)
 	text, err := os.ReadFile(out)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// dhcpcd runs dhcpcd in a namespace until it has a lease, and returns its report. It keeps leases in a folder of the system, which must not
+// be that of an earlier run.
+func (l *lab) dhcpcd(namespace, link string) string {
+	l.t.Helper()
+	return l.in(namespace, peers.Program(l.t, "unshare"), "-m", "sh", "-c", "mount -t tmpfs none /var/lib/dhcpcd && exec \"$@\"", "sh",
+		peers.Program(l.t, "dhcpcd"), "-4", "-1", "-B", "--noarp", "-t", "20", link)
 }
 
 // TestRealClients checks that the clients of ISC, BusyBox and dhcpcd get leases on the link, the same one again, and their options.
@@ -130,10 +144,7 @@ func TestRealClients(t *testing.T) {
 	if text := l.udhcpc("-B", "-x", "0x3d:00424242"); !strings.Contains(text, "\nip=10.0.1.1\n") { // broadcast replies
 		t.Errorf("udhcpc gets\n%s", text)
 	}
-	// dhcpcd keeps leases in a folder of the system, which must not be that of an earlier run.
-	out := l.in(l.client, peers.Program(t, "unshare"), "-m", "sh", "-c", "mount -t tmpfs none /var/lib/dhcpcd && exec \"$@\"", "sh",
-		peers.Program(t, "dhcpcd"), "-4", "-1", "-B", "--noarp", "-t", "20", "c0")
-	if !strings.Contains(out, "leased 10.0.1.") {
+	if out := l.dhcpcd(l.client, "c0"); !strings.Contains(out, "leased 10.0.1.") {
 		t.Errorf("dhcpcd reports\n%s", out)
 	}
 }
@@ -154,7 +165,7 @@ func TestReservedClient(t *testing.T) {
 	}
 }
 
-// TestRelay checks a client behind a relay that adds option 82.
+// TestRelay checks the clients of ISC, BusyBox and dhcpcd behind a relay that adds option 82.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -184,6 +195,12 @@ func TestRelay(t *testing.T) {
 	})
 	if a := l.dhclient(far, "f0"); a != "10.9.0.50" {
 		t.Errorf("dhclient gets %s", a)
+	}
+	if text := l.udhcpcAt(far, "f0", "-x", "0x3d:00424242"); !strings.Contains(text, "\nip=10.9.0.51\n") {
+		t.Errorf("udhcpc gets\n%s", text)
+	}
+	if out := l.dhcpcd(far, "f0"); !strings.Contains(out, "leased 10.9.0.52 ") {
+		t.Errorf("dhcpcd reports\n%s", out)
 	}
 }
 
