@@ -233,8 +233,8 @@ func (c *Completer) paths(ctx context.Context, last string, flags map[string]str
 		if json.Unmarshal(raw, &members) != nil {
 			return all
 		}
-		if text := FieldText(members[field]); text != "" && !strings.ContainsAny(text, " \t\n'\"") {
-			help := FieldText(members["name"])
+		if text := fieldText(members[field]); text != "" && !strings.ContainsAny(text, " \t\n'\"") {
+			help := fieldText(members["name"])
 			if help == text {
 				help = ""
 			}

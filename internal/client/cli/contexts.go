@@ -33,9 +33,9 @@ type Contexts struct {
 	path     string
 }
 
-// ContextsPath returns the path of the contexts file: the value of PORTOLAN_CONTEXTS, or portolan/contexts.yaml in the user's configuration
+// contextsPath returns the path of the contexts file: the value of PORTOLAN_CONTEXTS, or portolan/contexts.yaml in the user's configuration
 // directory.
-func ContextsPath() (string, error) {
+func contextsPath() (string, error) {
 	if path := os.Getenv("PORTOLAN_CONTEXTS"); path != "" {
 		return path, nil
 	}
@@ -46,7 +46,7 @@ func ContextsPath() (string, error) {
 // ReadContexts reads the contexts file. It returns no contexts if the file does not exist or the user has no configuration directory.
 func ReadContexts() (c Contexts, err error) {
 	c.Contexts = map[string]Context{}
-	if c.path, err = ContextsPath(); err != nil {
+	if c.path, err = contextsPath(); err != nil {
 		c.path = ""
 		return c, nil //nolint:nilerr // a service has no home directory and no contexts
 	}
@@ -71,7 +71,7 @@ func (c Contexts) Get(name string) (Context, error) {
 	at := cmp.Or(name, c.Current)
 	one, there := c.Contexts[at]
 	if at != "" && !there {
-		return one, Wrongf("context %q does not exist: list contexts with portolan context list, create one with portolan login", at)
+		return one, wrongf("context %q does not exist: list contexts with portolan context list, create one with portolan login", at)
 	}
 	return one, nil
 }
@@ -81,7 +81,7 @@ var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // Set stores a context under a name and makes it the current context.
 func (c *Contexts) Set(name string, one Context) error {
 	if !contextName.MatchString(name) {
-		return Wrongf("%q is not a valid context name: use up to 63 letters, digits, dots, dashes and underscores", name)
+		return wrongf("%q is not a valid context name: use up to 63 letters, digits, dots, dashes and underscores", name)
 	}
 	c.Contexts[name], c.Current = one, name
 	return nil

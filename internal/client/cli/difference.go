@@ -16,8 +16,8 @@ import (
 // Painter colours output if the output is a terminal and NO_COLOR is not set (no-color.org).
 type Painter struct{ isColoured bool }
 
-// PainterFor returns the painter of a writer.
-func PainterFor(w io.Writer) Painter {
+// painterFor returns the painter of a writer.
+func painterFor(w io.Writer) Painter {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return Painter{}
@@ -46,7 +46,7 @@ var marks = map[string][2]string{"CREATED": {"+", green}, "CHANGED": {"~", yello
 // WriteApplied prints the result of an apply or of its dry run: one line for each resource, and below it the fields that change. It omits
 // unchanged resources without notes.
 func WriteApplied(w io.Writer, a client.Applied) error {
-	p := PainterFor(w)
+	p := painterFor(w)
 	for _, one := range a.Resources {
 		if one.Did == "UNCHANGED" && len(one.Notes) == 0 || one.Did == "ABSENT" {
 			continue
@@ -91,7 +91,7 @@ const none = "none"
 
 // shownValue returns a value as a difference shows it.
 func shownValue(raw []byte) string {
-	if text := FieldText(raw); text != "" {
+	if text := fieldText(raw); text != "" {
 		return text
 	}
 	return none
@@ -137,7 +137,7 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 // WriteChanges prints the changes of a transaction. Each resource appears once, with the fields whose final value differs and the names of
 // the resources that they refer to.
 func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []client.Change) error {
-	p, all := PainterFor(w), mergeChanges(changes)
+	p, all := painterFor(w), mergeChanges(changes)
 	if err := m.nameReferences(ctx, all); err != nil {
 		return err
 	}

@@ -44,11 +44,11 @@ func ReadDocuments(stdin io.Reader, paths []string) (client.Apply, error) {
 			err = readDocument(&a, text)
 		}
 		if err != nil {
-			return a.Apply, Wrongf("%s: %w", path, err)
+			return a.Apply, wrongf("%s: %w", path, err)
 		}
 	}
 	if a.Resources == nil {
-		return a.Apply, Wrongf("%s: no resources", strings.Join(paths, ", "))
+		return a.Apply, wrongf("%s: no resources", strings.Join(paths, ", "))
 	}
 	return a.Apply, nil
 }
@@ -62,7 +62,7 @@ func documentFiles(paths []string) (files []string, err error) {
 			files = append(files, path)
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, Wrongf("%s: no such file", path)
+			return nil, wrongf("%s: no such file", path)
 		case err != nil:
 			return nil, err
 		case !info.IsDir():

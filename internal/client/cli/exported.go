@@ -208,18 +208,18 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		return nil
 	case t.NotMade: // it is exported with its parent
 		if c.PlacedBy != "" {
-			e.placed[head.ID] = FieldText(members[c.PlacedBy])
+			e.placed[head.ID] = fieldText(members[c.PlacedBy])
 		}
 		return nil
 	case c.Secret:
 		e.notes["left out, as it has secrets: "+head.Type]++
 		return nil
 	}
-	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
+	if fieldText(members["state"]) == "GATEWAY" && fieldText(members["name"]) == "" && fieldText(members["macAddress"]) == "" {
 		return nil // the network of the gateway contains it
 	}
 	e.count[c.Name]++
-	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
+	e.keys[head.ID] = c.Name + "/" + cmp.Or(fieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
 	var b strings.Builder
 	b.WriteString(`{"type":` + jsonText(t.Name))
 	if c.Scope {
@@ -229,12 +229,12 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		if err != nil {
 			return err
 		}
-		if in != "" && in != e.API.Scope.Name+"/"+FieldText(members["configuration"]) {
+		if in != "" && in != e.API.Scope.Name+"/"+fieldText(members["configuration"]) {
 			b.WriteString(`,"in":` + jsonText(in))
 		}
 	}
 	if c.PlacedBy != "" {
-		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); e.placed[head.ID] == "" {
+		if e.placed[head.ID] = fieldText(members[c.PlacedBy]); e.placed[head.ID] == "" {
 			e.placed[head.ID] = e.placed[parentID(members)]
 			if e.placed[head.ID] != "" && keyContainsParent(c, t) {
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
@@ -283,7 +283,7 @@ func jsonText(text string) string {
 // child names.
 func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage) (rank [2]int) {
 	rank[0] = slices.Index(e.order, c)
-	text := FieldText(members[c.KeyField()])
+	text := fieldText(members[c.KeyField()])
 	if prefix, err := netip.ParsePrefix(text); err == nil {
 		rank[1] = prefix.Bits()
 	} else if c.KeyField() == "absoluteName" {
@@ -307,7 +307,7 @@ func Order(a *resource.API, all []json.RawMessage) error {
 			return err
 		}
 		list[i].raw = raw
-		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // the manager rejects an unknown type by its name
+		if t := a.TypeNamed(fieldText(members["type"])); t != nil { // the manager rejects an unknown type by its name
 			list[i].rank = e.rank(a.CollectionOf(t), members)
 		}
 	}
@@ -400,5 +400,5 @@ func WriteDocument(a client.Apply, format string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ToYAML(raw)
+	return toYAML(raw)
 }

@@ -20,7 +20,7 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	if err := e.Get(e.ctx, fmt.Sprint(c.Name, "/", id, "?fields=id,", c.KeyField()), &one); err != nil {
 		return "", err
 	}
-	e.keys[id] = fmt.Sprint(c.Name, "/", cmp.Or(FieldText(one[c.KeyField()]), fmt.Sprint(id)))
+	e.keys[id] = fmt.Sprint(c.Name, "/", cmp.Or(fieldText(one[c.KeyField()]), fmt.Sprint(id)))
 	return e.keys[id], nil
 }
 
@@ -92,7 +92,7 @@ func (e *export) referenceItem(t *schema.Type, f *schema.Field, raw json.RawMess
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
-	of := e.API.TypeNamed(FieldText(members["type"]))
+	of := e.API.TypeNamed(fieldText(members["type"]))
 	if of == nil || !of.NotMade || !slices.Contains(e.API.ParentsOf(of), t.Collection) {
 		return e.referenceText(f, raw)
 	}
@@ -115,16 +115,16 @@ func (e *export) referenceText(f *schema.Field, raw json.RawMessage) (json.RawMe
 	if err := json.Unmarshal(raw, &to); err != nil {
 		return nil, err
 	}
-	of := e.API.TypeNamed(FieldText(to["type"]))
+	of := e.API.TypeNamed(fieldText(to["type"]))
 	if of == nil {
-		e.notes["left out, as this program is older than the manager: "+FieldText(to["type"])]++
+		e.notes["left out, as this program is older than the manager: "+fieldText(to["type"])]++
 		return nil, nil
 	}
 	c := e.API.CollectionOf(of)
-	if f.Identify != "" && FieldText(to[f.Identify]) != "" {
-		return json.Marshal(FieldText(to[f.Identify]))
+	if f.Identify != "" && fieldText(to[f.Identify]) != "" {
+		return json.Marshal(fieldText(to[f.Identify]))
 	}
-	key := FieldText(to[c.KeyField()])
+	key := fieldText(to[c.KeyField()])
 	if key == "" {
 		var id int64
 		if err := json.Unmarshal(to["id"], &id); err != nil {

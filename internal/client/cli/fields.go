@@ -20,7 +20,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 		for _, text := range settings {
 			name, value, ok := strings.Cut(text, "=")
 			if !ok {
-				return nil, Wrongf("%q is not of the form FIELD=VALUE", text)
+				return nil, wrongf("%q is not of the form FIELD=VALUE", text)
 			}
 			column, err := schema.ParseColumn(name)
 			if err != nil {
@@ -31,7 +31,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 			case f == nil:
 				return nil, noField(t, column.Member())
 			case f.ReadOnly && column.Member() != "type":
-				return nil, Wrongf("%s: read-only", name)
+				return nil, wrongf("%s: read-only", name)
 			case column.IsWhole() != whole:
 			case whole && isReference(f) && !strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "["):
 				if members[name], err = references(f, value); err != nil {
@@ -59,7 +59,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 	}
 	for name, raw := range rest {
 		if members[name] != nil {
-			return nil, Wrongf("%s: set both as a whole and in part", name)
+			return nil, wrongf("%s: set both as a whole and in part", name)
 		}
 		members[name] = raw
 	}
@@ -92,10 +92,10 @@ func noField(t *schema.Type, name string) error {
 		}
 	}
 	if near := FindNearest(name, names); near != "" {
-		return Wrongf("%s has no field %q; did you mean %s?", t.Name, name, near)
+		return wrongf("%s has no field %q; did you mean %s?", t.Name, name, near)
 	}
 	slices.Sort(names)
-	return Wrongf("%s has no field %q; must be one of %s", t.Name, name, strings.Join(names, ", "))
+	return wrongf("%s has no field %q; must be one of %s", t.Name, name, strings.Join(names, ", "))
 }
 
 // TypeFor returns the type of a new resource: the type that the word names, such as IPv4Network or network, or the type in the setting
@@ -110,7 +110,7 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 				}
 			}
 			if text != "type="+word {
-				return nil, Wrongf("type %q does not exist", value)
+				return nil, wrongf("type %q does not exist", value)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 	})
 	switch len(types) {
 	case 0:
-		return nil, Wrongf("no type of %s has all of these fields", c.Name)
+		return nil, wrongf("no type of %s has all of these fields", c.Name)
 	case 1:
 		return types[0], nil
 	}
@@ -136,7 +136,7 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 	for _, t := range types {
 		names = append(names, t.Name)
 	}
-	return nil, Wrongf("%s can have several types: choose one, such as portolan create %s; types: %s", c.Name, names[0],
+	return nil, wrongf("%s can have several types: choose one, such as portolan create %s; types: %s", c.Name, names[0],
 		strings.Join(names, ", "))
 }
 
@@ -190,8 +190,8 @@ func Condition(a *resource.API, types []*schema.Type, name, value string) string
 	return name + ":" + Quoted(value)
 }
 
-// FieldText returns a value as a table or a difference shows it.
-func FieldText(raw json.RawMessage) string {
+// fieldText returns a value as a table or a difference shows it.
+func fieldText(raw json.RawMessage) string {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil || value == nil {
 		return ""

@@ -45,7 +45,7 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 			if err := json.Unmarshal(one["id"], &id); err != nil {
 				return err
 			}
-			names[id] = FieldText(one[c.KeyField()])
+			names[id] = fieldText(one[c.KeyField()])
 			return nil
 		}); err != nil {
 			if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusForbidden { // the references keep their IDs

@@ -138,7 +138,7 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
-	text := FieldText
+	text := fieldText
 	if o.Format == CSV {
 		text = cellText
 	}
@@ -163,9 +163,9 @@ func cellText(raw json.RawMessage) string {
 	case '[':
 		return string(raw)
 	default:
-		return FieldText(raw)
+		return fieldText(raw)
 	}
-	return schema.PlainCell(FieldText(raw))
+	return schema.PlainCell(fieldText(raw))
 }
 
 // memberAt returns the member of a resource at a path.
@@ -357,15 +357,15 @@ func (o *Output) fields(raw json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		if shown := FieldText(text); shown != "" {
+		if shown := fieldText(text); shown != "" {
 			rows = append(rows, []string{name, shown})
 		}
 	}
 	return WriteTable(o.w, rows)
 }
 
-// ToYAML converts JSON to YAML and keeps the order of the members.
-func ToYAML(raw json.RawMessage) ([]byte, error) {
+// toYAML converts JSON to YAML and keeps the order of the members.
+func toYAML(raw json.RawMessage) ([]byte, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(raw, &node); err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ type UsageError struct{ error }
 // Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.error }
 
-// Wrongf returns a UsageError with a formatted message.
-func Wrongf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+// wrongf returns a UsageError with a formatted message.
+func wrongf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // Manager is the manager that commands address.
 type Manager struct {
@@ -99,9 +99,9 @@ func CollectionNamed(a *resource.API, word string) (*resource.Collection, error)
 	}
 	near := FindNearest(word, CollectionNames(a))
 	if near != "" {
-		return nil, Wrongf("no collection %q; did you mean %s? portolan list shows all", word, near)
+		return nil, wrongf("no collection %q; did you mean %s? portolan list shows all", word, near)
 	}
-	return nil, Wrongf("no collection %q; examples are networks, zones and users; portolan list shows all", word)
+	return nil, wrongf("no collection %q; examples are networks, zones and users; portolan list shows all", word)
 }
 
 // plural returns the plural of a word, and resourceRecords for record.
@@ -136,7 +136,7 @@ func CollectionNames(a *resource.API) (names []string) {
 func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	word, rest, _ := strings.Cut(strings.Trim(text, "/"), "/")
 	if word == "" {
-		return p, Wrongf("%q is not a path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
+		return p, wrongf("%q is not a path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
 	}
 	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
 		return p, err
@@ -176,7 +176,7 @@ func (m *Manager) splitInner(c *resource.Collection, rest string) (*resource.Sub
 // FindOne calls Find and returns an error unless the text names a resource.
 func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
 	if p, err = m.Find(ctx, text); err == nil && (p.List() || p.Report != "") {
-		err = Wrongf("%q is not a resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
+		err = wrongf("%q is not a resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
 	}
 	return p, err
 }
@@ -207,7 +207,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		field = "name"
 	}
 	if a, err := netip.ParseAddr(key); err == nil && field == "range" && c.Name != "ranges" {
-		return 0, Wrongf("%s is an address, and %s have ranges: give a range, or list those that contain it with portolan list %s --filter "+
+		return 0, wrongf("%s is an address, and %s have ranges: give a range, or list those that contain it with portolan list %s --filter "+
 			"\"range:contains('%s')\"", a, c.Name, c.Name, a)
 	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
@@ -236,7 +236,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	if len(of) > 0 {
 		hint = fmt.Sprintf("specify its %s (%s), or use its number", strings.Join(of, " and "), strings.Join(flags, " "))
 	}
-	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Path(), field, key, hint, c.Path(),
+	return 0, wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Path(), field, key, hint, c.Path(),
 		field+":"+Quoted(key))
 }
 

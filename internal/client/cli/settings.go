@@ -80,9 +80,9 @@ func (s settings) validate(app, active *kong.Node) error {
 			continue
 		}
 		if near := FindNearest(name, names); near != "" {
-			return Wrongf("settings file, line %d: no setting %q; did you mean %s?", value.Line, name, near)
+			return wrongf("settings file, line %d: no setting %q; did you mean %s?", value.Line, name, near)
 		}
-		return Wrongf("settings file, line %d: no setting %q: settings have the names of the flags", value.Line, name)
+		return wrongf("settings file, line %d: no setting %q: settings have the names of the flags", value.Line, name)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		}
 		return list, nil
 	}
-	return nil, Wrongf("settings file, line %d: %s must be a value or a list of values", node.Line, flag.Name)
+	return nil, wrongf("settings file, line %d: %s must be a value or a list of values", node.Line, flag.Name)
 }
 
 // ConfiguredLevel returns the log level in a settings file, or nil if the file does not set it.

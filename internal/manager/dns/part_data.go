@@ -182,9 +182,9 @@ func (z *ZoneReader) addDelegation(apex string, d delegation, wanted map[string]
 	}
 }
 
-// ChildZones returns the zones right below a zone that it delegates, in the order of their ids. The zones right below the internal root
+// childZones returns the zones right below a zone that it delegates, in the order of their ids. The zones right below the internal root
 // zone are those of its view.
-func ChildZones(tx *store.Tx, zone *store.Resource) (below []*store.Resource, err error) {
+func childZones(tx *store.Tx, zone *store.Resource) (below []*store.Resource, err error) {
 	holder := zone.ID
 	if zone.Type == "InternalRootZone" {
 		holder = zone.Parent

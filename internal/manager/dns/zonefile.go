@@ -183,7 +183,7 @@ func PackedZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, serve
 		z.addOthers(servers)
 	}
 	if zone.ID != 0 { // an implied zone has only PTR records
-		children, err := ChildZones(tx, zone)
+		children, err := childZones(tx, zone)
 		if err != nil {
 			return nil, err
 		}

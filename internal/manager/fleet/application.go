@@ -122,7 +122,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	title := ""
 	if c.Title != nil {
 		title = *c.Title
-		if err := CheckName(title); err != nil {
+		if err := checkName(title); err != nil {
 			return "", err
 		}
 	}

@@ -51,8 +51,8 @@ const (
 	maxDescription = 4000
 )
 
-// CheckName returns an error if a name is not a valid name of a service point.
-func CheckName(name string) error {
+// checkName returns an error if a name is not a valid name of a service point.
+func checkName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case strings.TrimSpace(name) == "":
 		return problem.Invalid("name", "must not be blank")
@@ -67,7 +67,7 @@ func CheckName(name string) error {
 // Create creates a service point and its registration key. If a service point of that name exists and its key has expired, it gets a new
 // key.
 func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
-	if err := CheckName(w.Name); err != nil {
+	if err := checkName(w.Name); err != nil {
 		return c, err
 	}
 	if d := w.Description; d != nil && (utf8.RuneCountInString(*d) > maxDescription || strings.ContainsRune(*d, 0)) {

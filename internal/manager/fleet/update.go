@@ -37,7 +37,7 @@ type InstanceChange struct {
 // Modify changes a service point.
 func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error {
 	if c.Name != nil {
-		if err := CheckName(*c.Name); err != nil {
+		if err := checkName(*c.Name); err != nil {
 			return err
 		}
 	}

@@ -74,8 +74,8 @@ func CheckPassword(password string) error {
 	return nil
 }
 
-// HasPassword reports whether a password is the user's current password.
-func HasPassword(tx *store.Tx, user int64, password string) (same bool, err error) {
+// hasPassword reports whether a password is the user's current password.
+func hasPassword(tx *store.Tx, user int64, password string) (same bool, err error) {
 	var hash string
 	err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword).Scan(&hash)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -98,9 +98,9 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 	return err
 }
 
-// RevokeTokens revokes a user's bearer tokens and key sets, and deletes the access tokens created from them. A password reset calls it,
+// revokeTokens revokes a user's bearer tokens and key sets, and deletes the access tokens created from them. A password reset calls it,
 // because an attacker may hold the tokens.
-func RevokeTokens(tx *store.Tx, user int64) error {
+func revokeTokens(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
 	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind IN (?, ?)", user, kindBearer, kindKeySet); err != nil {
 		return err

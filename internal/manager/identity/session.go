@@ -123,7 +123,7 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 		if x.State == loggedIn {
 			return nil
 		}
-		return CloseSession(c.Tx, x.ID)
+		return closeSession(c.Tx, x.ID)
 	}
 	if err := limitSessions(c, x); err != nil {
 		return err
@@ -136,22 +136,22 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if c.Caller.Console {
 		door = authz.ConsoleInterface
 	}
-	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, policy.timeout)), door)
+	token, err := openSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, policy.timeout)), door)
 	if err != nil {
 		return err
 	}
 	if c.Caller.Console { // only the cookie carries the credentials, scripts cannot read them
-		c.Extra[resource.Cookie] = BasicCredentials(c.Caller.Name, token)
+		c.Extra[resource.Cookie] = basicCredentials(c.Caller.Name, token)
 		return nil
 	}
 	c.Extra["apiToken"] = token
-	c.Extra["basicAuthenticationCredentials"] = BasicCredentials(c.Caller.Name, token)
+	c.Extra["basicAuthenticationCredentials"] = basicCredentials(c.Caller.Name, token)
 	return nil
 }
 
 // BeforeDelete deletes the session's token.
 func (x *UserSession) BeforeDelete(c *resource.Change) error {
-	return CloseSession(c.Tx, x.ID)
+	return closeSession(c.Tx, x.ID)
 }
 
 // Maximum numbers of open sessions and of retained ended sessions of a user.
@@ -288,7 +288,7 @@ func RequestToken(r *http.Request, c resource.Caller) map[string]string {
 	if !strings.HasPrefix(token, sessionPrefix) {
 		return nil
 	}
-	return map[string]string{"apiToken": token, "basicAuthenticationCredentials": BasicCredentials(c.Name, token)}
+	return map[string]string{"apiToken": token, "basicAuthenticationCredentials": basicCredentials(c.Name, token)}
 }
 
 // withoutSession returns the UserSession that sessions/current shows to a caller with a bearer token or a password. It has no row, and its
@@ -307,7 +307,7 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 		return err
 	}
 	return update(ctx, store.Author{}, func(tx *store.Tx) error {
-		sessions, err := ExpiredSessions(tx)
+		sessions, err := expiredSessions(tx)
 		if err != nil {
 			return err
 		}

@@ -31,23 +31,23 @@ func limitTokenLife(tx *store.Tx, timeout time.Duration) error {
 	return tx.Write("UPDATE credential SET expires = ? WHERE kind = ? AND expires > ?", until, kindSession, until)
 }
 
-// OpenSession creates the token of a session resource. The token is valid only at the interface at, and is shown once.
-func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at authz.Interface) (token string, err error) {
+// openSession creates the token of a session resource. The token is valid only at the interface at, and is shown once.
+func openSession(tx *store.Tx, session, user int64, expires time.Time, at authz.Interface) (token string, err error) {
 	token = sessionPrefix + secrets.New()
 	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,?,?,?,?,?)",
 		secrets.New(), kindSession, "session", user, string(at), secrets.Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
 }
 
-// CloseSession deletes the token of a session.
-func CloseSession(tx *store.Tx, session int64) error {
+// closeSession deletes the token of a session.
+func closeSession(tx *store.Tx, session int64) error {
 	tx.Touch(topic)
 	err := tx.Write("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
 	return err
 }
 
-// ExpiredSessions returns the sessions whose token has expired. It deletes these tokens, and expired access tokens and sign-in links.
-func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
+// expiredSessions returns the sessions whose token has expired. It deletes these tokens, and expired access tokens and sign-in links.
+func expiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	tx.Touch(topic)
 	now := tx.Now().Unix()
 	err = tx.Each(func(scan func(...any) error) error {

@@ -204,7 +204,7 @@ func tokenPrincipal(kind, id, label, role string, user authz.Principal) authz.Pr
 	return p
 }
 
-// BasicCredentials returns the value that follows "Basic " in the Authorization header.
-func BasicCredentials(name, secret string) string {
+// basicCredentials returns the value that follows "Basic " in the Authorization header.
+func basicCredentials(name, secret string) string {
 	return base64.StdEncoding.EncodeToString([]byte(name + ":" + secret))
 }

@@ -129,7 +129,7 @@ func (x *User) checkAuthenticator(c *resource.Change) error {
 // when the authenticator changes.
 func (x *User) revokeAccess(c *resource.Change) error {
 	c.Tx.Touch(topic)
-	if err := RevokeTokens(c.Tx, x.ID); err != nil {
+	if err := revokeTokens(c.Tx, x.ID); err != nil {
 		return err
 	}
 	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?, ?)", x.ID, kindPassword, kindSession,
@@ -194,7 +194,7 @@ func (x *User) applyPassword(c *resource.Change) error {
 	if !c.Caller.MustReset {
 		return nil
 	}
-	same, err := HasPassword(c.Tx, x.ID, password)
+	same, err := hasPassword(c.Tx, x.ID, password)
 	if err == nil && same {
 		err = problem.Invalid("password", "must differ from the current password")
 	}
@@ -257,7 +257,7 @@ func (x *User) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	if !c.IsCreation() && c.Caller.User != x.ID { // another user resets it
-		if err := RevokeTokens(c.Tx, x.ID); err != nil {
+		if err := revokeTokens(c.Tx, x.ID); err != nil {
 			return err
 		}
 	}

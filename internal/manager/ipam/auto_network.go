@@ -40,9 +40,9 @@ func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resour
 	return nil, err
 }
 
-// NetworkFor creates the network for an address (x-bcn-auto-create-network) in the innermost block around it: a /24, in IPv6 a /64. If part
+// networkFor creates the network for an address (x-bcn-auto-create-network) in the innermost block around it: a /24, in IPv6 a /64. If part
 // of this range is in use, it creates the largest free network around the address, provided that x-bcn-allow-address-overlap allows it.
-func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
+func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
 	block, err := blockAround(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, resource.NotFoundInlined("addresses", "%s is not in a block of the configuration: create a block first", a)
@@ -158,7 +158,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 		if !createsNetwork {
 			return 0, noNetworkError(c, a)
 		}
-		network, err = NetworkFor(c, configuration, a)
+		network, err = networkFor(c, configuration, a)
 	}
 	if err != nil {
 		return 0, err

@@ -26,10 +26,10 @@ func Usable(r *store.Resource) space.Range {
 	return space.Range{}
 }
 
-// Reallocate updates free space after resources were created, changed or deleted without their rules. It releases all old space before it
+// reallocate updates free space after resources were created, changed or deleted without their rules. It releases all old space before it
 // allocates new space, because resources may exchange space. If some space is not free, it returns the first resource that needs it, and
 // space.ErrNotFree.
-func Reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
+func reallocate(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
 	b := &reallocation{tx: tx, previous: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
 	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !hasMoved(m) })
 	for _, m := range moves {

@@ -134,7 +134,7 @@ func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 
 // finish updates free space.
 func (r *reshaping) finish() error {
-	blocked, err := Reallocate(r.c.Tx, r.moves)
+	blocked, err := reallocate(r.c.Tx, r.moves)
 	if blocked != nil {
 		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %s (%d) is not free in its new parent", blocked.Type,
 			spanOf(blocked), blocked.ID)

@@ -62,7 +62,7 @@ type spaceExtension struct {
 // registerSpace declares the store extension for address space, and what an undo does to free space.
 func registerSpace(r *resource.Registry) {
 	r.Extension(newSpaceExtension(r))
-	r.Respan(Reallocate)
+	r.Respan(reallocate)
 }
 
 // newSpaceExtension returns the extension for one store. All types must be declared before its first use.

@@ -29,7 +29,7 @@ func document(api *rest.Server, families ...*family.Family) ([]byte, error) {
 	for name, sample := range samples {
 		schemas[name] = schema.ReflectSchema(reflect.TypeOf(sample))
 	}
-	return api.OpenAPI(APITitle, APIVersion, paths, schemas)
+	return api.OpenAPI(apiTitle, APIVersion, paths, schemas)
 }
 
 // object is a part of the document.

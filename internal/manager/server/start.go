@@ -196,10 +196,10 @@ type Manager struct {
 	failed      chan error
 }
 
-// APITitle and APIVersion are the title and version of the address API in the OpenAPI document. The version is that
+// apiTitle and APIVersion are the title and version of the address API in the OpenAPI document. The version is that
 // of the published API whose surface it has.
 const (
-	APITitle   = "Portolan address manager"
+	apiTitle   = "Portolan address manager"
 	APIVersion = "9.5"
 )
 

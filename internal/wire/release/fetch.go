@@ -34,7 +34,7 @@ type Source struct {
 
 // Fetch verifies the repository and writes the program of a version for a platform, uncompressed, to out.
 func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writer) error {
-	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
+	if err := errors.Join(CheckVersion(version), checkPlatform(platform)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Cache, 0o700); err != nil {

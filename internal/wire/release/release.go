@@ -56,8 +56,8 @@ func CheckVersion(text string) error {
 	return nil
 }
 
-// CheckPlatform validates a platform.
-func CheckPlatform(text string) error {
+// checkPlatform validates a platform.
+func checkPlatform(text string) error {
 	if !platform.MatchString(text) {
 		return fmt.Errorf("%q is not a platform, such as linux/amd64", text)
 	}

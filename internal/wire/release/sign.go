@@ -325,7 +325,7 @@ func (r Repository) changeTargets(keys string, now time.Time, change func(*metad
 // Add adds a program to the repository as a release of a version for a platform, and signs it with the targets key. The release becomes
 // visible when it is published. An existing version for the platform is never replaced.
 func (r Repository) Add(keys, version, platform string, program io.Reader, now time.Time) error {
-	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
+	if err := errors.Join(CheckVersion(version), checkPlatform(platform)); err != nil {
 		return err
 	}
 	return r.withLock(func() error {
