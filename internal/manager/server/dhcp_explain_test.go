@@ -439,7 +439,7 @@ func text(s *string) string {
 }
 
 // TestExplanationIsTheAnswer checks that the explanation of the manager is the answer of the server, for random clients of a random
-// configuration. Some of them have leases. With PORTOLAN_TEST_LONG it compares 10,000 clients of 20 configurations.
+// configuration. Some of them have leases, and some of these were ended by an operator. With PORTOLAN_TEST_LONG it compares 10,000 clients of 20 configurations.
 func TestExplanationIsTheAnswer(t *testing.T) {
 	seed, contents, clients := uint64(1), 1, 100
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
@@ -465,7 +465,8 @@ func TestExplanationIsTheAnswer(t *testing.T) {
 	}
 }
 
-// round compares the explanations and the answers of clients. Every fourth client then requests its address, and has a lease.
+// round compares the explanations and the answers of clients. Every fourth client then requests its address, and has a lease, of which an
+// operator ends a third.
 func (p *explainPlan) round(n int) (served, refused int) {
 	p.T.Helper()
 	clients, asked, explanations := make([]explainedClient, n), make([]*dhcpv4.DHCPv4, n), make([]explained, n)
@@ -509,6 +510,12 @@ func (p *explainPlan) round(n int) (served, refused int) {
 			at := "/api/v2/leases?" + filter("address:'"+m.YourIPAddr.String()+"' and macAddress:'"+m.ClientHWAddr.String()+
 				"' and state:ne('DHCP_FREE')")
 			apitest.Eventually(p.T, "the manager has the lease", func() bool { return p.Want(200, "GET", at, "").Count() == 1 })
+			if p.r.IntN(3) == 0 {
+				address, _ := netip.AddrFromSlice(m.YourIPAddr.To4())
+				i := slices.IndexFunc(p.networks, func(n explainedNetwork) bool { return n.prefix.Contains(address) })
+				p.Want(201, "POST", "/api/v2/networks/"+p.networks[i].id+"/leaseActions", `{"address":"`+address.String()+`","action":"END_LEASE"}`)
+				apitest.Eventually(p.T, "the server has ended the lease", func() bool { return p.Want(200, "GET", at, "").Count() == 0 })
+			}
 		}
 	}
 	return served, refused
