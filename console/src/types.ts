@@ -193,7 +193,7 @@ export type DHCPActivityService = {
   userDefinedFields: any
 }
 
-/** DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and ranges raise these events. */
+/** DHCPAlertSettings sets when the utilization of IPv4 DHCP ranges raises an event. Its marks apply to ranges without marks of their own, of their network or of a block above. */
 export type DHCPAlertSettings = {
   id: number
   type: "DHCPAlertSettings"

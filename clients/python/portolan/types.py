@@ -193,7 +193,7 @@ DHCPAlertSettings = TypedDict("DHCPAlertSettings", {
     "highWaterMark": Optional[int],
     "pollingInterval": Optional[str],
 }, total=False)
-DHCPAlertSettings.__doc__ = "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and ranges raise these events."
+DHCPAlertSettings.__doc__ = "DHCPAlertSettings sets when the utilization of IPv4 DHCP ranges raises an event. Its marks apply to ranges without marks of their own, of their network or of a block above."
 
 
 DHCPClientIdentifier = TypedDict("DHCPClientIdentifier", {

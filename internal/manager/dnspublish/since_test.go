@@ -7,9 +7,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// TestDeploymentsExamineWhatHasChanged checks that a full deployment of a view that is not live reads only names that have changed since
+// TestFullDeploymentsExamineChangedNames checks that a full deployment of a view that is not live reads only names that have changed since
 // the one before, and the whole zone if the history does not tell them.
-func TestDeploymentsExamineWhatHasChanged(t *testing.T) {
+func TestFullDeploymentsExamineChangedNames(t *testing.T) {
 	v := start(t).liveView("a.test")
 	v.Want(200, "PATCH", "/api/v2/views/"+v.view, `{"liveDeployment":false}`)
 	record := v.ID("/api/v2/zones/"+v.first+"/resourceRecords", `{"type":"TXTRecord","name":"txt","text":"x"}`)

@@ -121,12 +121,16 @@ type inheritance struct {
 	// single key.
 	blocks, networks *store.Cache[int64, *Settings]
 	used             *store.Cache[struct{}, settingsInUse]
+	// defaults caches the default marks of ranges under a single key.
+	defaults *store.Cache[struct{}, defaultMarks]
 }
 
 func newInheritance(s *store.Store, fields func() *inheritedFields) *inheritance {
 	return &inheritance{fields: fields, blocks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks"}}),
 		networks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks", "networks"}}),
-		used:     store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
+		used: store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic, settingsTopic}, Late: true,
+			Max: 1}),
+		defaults: store.NewCache[struct{}](s, store.CacheOptions[defaultMarks]{Topics: []string{settingsTopic}, Late: true, Max: 1})}
 }
 
 // policyTopic is touched by changes that affect settingsInUse.
@@ -162,7 +166,14 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 			return used, err
 		}
 	}
-	if err == nil && !used.marks { // a level that remains from the last mark is corrected at the next change of usage
+	if !used.marks {
+		defaults, err := p.rangeDefaults(tx)
+		if err != nil {
+			return used, err
+		}
+		used.marks = defaults.isSet()
+	}
+	if !used.marks { // a level that remains from the last mark is corrected at the next change of usage
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM water WHERE level <> ?)", levelNormal).Scan(&used.marks)
 	}
 	if err == nil {

@@ -111,44 +111,33 @@ func (m *marks) updateRangeLevels(tx *store.Tx, network *store.Resource, setting
 	if err != nil {
 		return err
 	}
-	wholes := make([]space.Range, len(found))
-	for i, r := range found {
-		wholes[i] = RangeOf(r)
-	}
-	usages, err := rangeUsage(tx, found, wholes)
-	if err != nil {
-		return err
-	}
-	for i, r := range found {
-		own, err := m.settings.fields().derive(settings, r)
-		if err != nil {
-			return err
-		}
-		out := usages[i][excluded]
-		delete(usages[i], excluded)
-		if err := m.updateLevel(tx, r, own, usages[i].Used(), new(big.Int).Sub(wholes[i].Size(), big.NewInt(out))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.eachRange(tx, found, settings, func(r *store.Resource, own *Settings, used int64, size *big.Int) error {
+		return m.updateLevel(tx, r, own, used, size)
+	})
 }
 
 // updateLevel updates the water level of one resource with the given number of used addresses.
 func (m *marks) updateLevel(tx *store.Tx, r *store.Resource, settings *Settings, used int64, size *big.Int) error {
-	low, hasLow := settings.number(lowWaterMark)
-	high, hasHigh := settings.number(highWaterMark)
+	_, hasLow := settings.number(lowWaterMark)
+	_, hasHigh := settings.number(highWaterMark)
 	before, err := readLevel(tx, r.ID)
 	if err != nil || !hasLow && !hasHigh && before == "" {
 		return err
 	}
-	level := levelNormal
+	return m.setLevel(tx, r, before, levelOf(settings, used, size), used, size)
+}
+
+// levelOf returns the water level of a resource with effective settings and a number of used addresses.
+func levelOf(settings *Settings, used int64, size *big.Int) string {
+	low, hasLow := settings.number(lowWaterMark)
+	high, hasHigh := settings.number(highWaterMark)
 	switch {
 	case hasHigh && scaledCount(used).Cmp(scaledMark(size, high)) > 0:
-		level = levelHigh
+		return levelHigh
 	case hasLow && scaledCount(used).Cmp(scaledMark(size, low)) < 0:
-		level = levelLow
+		return levelLow
 	}
-	return m.setLevel(tx, r, before, level, used, size)
+	return levelNormal
 }
 
 // scaledCount and mark return a number of addresses and a percentage of size in the same unit, so that they can be compared.

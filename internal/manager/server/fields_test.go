@@ -127,9 +127,17 @@ func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 			if ast.IsGenerated(file) {
 				continue
 			}
-			passed := map[ast.Node]bool{} // what is assigned to, and tags
+			passed := map[ast.Node]bool{} // what is assigned to, tags, and names in errors
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch x := n.(type) {
+				case *ast.CallExpr:
+					if f, ok := x.Fun.(*ast.SelectorExpr); ok {
+						if of, ok := f.X.(*ast.Ident); ok && of.Name == "problem" {
+							for _, a := range x.Args {
+								passed[a] = true
+							}
+						}
+					}
 				case *ast.AssignStmt:
 					for _, to := range x.Lhs {
 						passed[to] = true

@@ -425,6 +425,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { keeper.Run(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.sampleLeases(ctx) })
+	m.background.Go(func() { ipam.NewRangeChecker(m.Store, m.log).Run(ctx) })
 	m.background.Go(func() { m.keepUserIndexes(ctx) })
 	m.background.Go(func() { m.keepFigures(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })

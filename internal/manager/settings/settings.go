@@ -169,27 +169,26 @@ func (x *WebAccessSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and
-// ranges raise these events.
+// DHCPAlertSettings sets when the utilization of IPv4 DHCP ranges raises an event. Its marks apply to ranges without marks of their own, of
+// their network or of a block above.
 type DHCPAlertSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// LowWaterMark is the low threshold, in percent: a utilization below it raises an event.
+	// LowWaterMark is the low threshold, in percent: a utilization below it raises an event. Null means none.
 	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
-	// HighWaterMark is the high threshold, in percent: a utilization above it raises an event.
+	// HighWaterMark is the high threshold, in percent: a utilization above it raises an event. Null means none.
 	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
-	// PollingInterval is the time between two checks.
+	// PollingInterval is the time between two checks of all ranges, from one minute to one day; null means PT5M. Changes of the utilization
+	// raise events at once.
 	PollingInterval string `api:"pollingInterval,duration"`
 }
 
-// Validate rejects every field that is set, because none has an effect yet.
+// Validate rejects marks in the wrong order, and intervals outside of the limits.
 func (x *DHCPAlertSettings) Validate(*resource.Change) error {
-	switch {
-	case x.LowWaterMark != nil:
-		return problem.NotYet("lowWaterMark: alert settings are not supported yet; set the thresholds of blocks, networks and ranges")
-	case x.HighWaterMark != nil:
-		return problem.NotYet("highWaterMark: alert settings are not supported yet; set the thresholds of blocks, networks and ranges")
-	case x.PollingInterval != "":
-		return problem.NotYet("pollingInterval: alert settings are not supported yet")
+	if x.LowWaterMark != nil && x.HighWaterMark != nil && *x.LowWaterMark > *x.HighWaterMark {
+		return problem.Invalid("lowWaterMark", "%d is above highWaterMark (%d)", *x.LowWaterMark, *x.HighWaterMark)
+	}
+	if d := schema.LengthOf(x.PollingInterval); x.PollingInterval != "" && (d < time.Minute || d > 24*time.Hour) {
+		return problem.Field("DurationValueOutsideRange", "pollingInterval", "must be from one minute to one day")
 	}
 	return nil
 }
