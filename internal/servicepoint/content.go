@@ -60,8 +60,9 @@ func (c *contents) removeIncomplete() error {
 }
 
 // Limits of the streams after the first one. Their total size may be maxDifferences bytes plus half the size of the first one, and their
-// number one for each bytesForStream of that, but from minContentStreams to maxContentStreams; contents.spread adds up to a quarter to both.
-// Beyond that the full content is requested again: its cost for a change is bounded, and so is the number of files to read at a start.
+// number one for each bytesForStream of that, but from minContentStreams to maxContentStreams; contents.spread adds up to a quarter to
+// both. Beyond that the full content is requested again: its cost for a change is bounded, and so is the number of files to read at a
+// start.
 const (
 	minContentStreams = 5000
 	maxContentStreams = 40_000

@@ -195,9 +195,9 @@ func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resourc
 	return nil
 }
 
-// EachChangeAfter calls fn for the changes of resources after a position of the change feed, by transaction, with the resource before and after
-// each. They include those of transactions that the feed does not return yet. all is false if there are more than limit changes; fn then
-// gets none of them. It returns ErrPruned and ErrForeignPosition as Store.Feed does.
+// EachChangeAfter calls fn for the changes of resources after a position of the change feed, by transaction, with the resource before and
+// after each. They include those of transactions that the feed does not return yet. all is false if there are more than limit changes; fn
+// then gets none of them. It returns ErrPruned and ErrForeignPosition as Store.Feed does.
 func (tx *Tx) EachChangeAfter(after Position, limit int, fn func(before, after *Resource) error) (all bool, err error) {
 	if err := tx.checkPosition(after); err != nil {
 		return false, err

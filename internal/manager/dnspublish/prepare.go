@@ -215,7 +215,9 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 // pendingWork returns a function that returns the names of a deployed zone that have changed since it was deployed; nil if the whole zone
 // must be examined. That is the case unless the zone has the frame that it was deployed with, none of its names are withheld, and it is in
 // a live view, whose changes are queued, or among the examined zones.
-func (p *plan) pendingWork(examined examinedZones, deploys []*plannedZone) (func(z *plannedZone, is deployedZone, f frame) *zoneWork, error) {
+func (p *plan) pendingWork(examined examinedZones, deploys []*plannedZone) (func(z *plannedZone, is deployedZone, f frame) *zoneWork,
+	error,
+) {
 	live, err := liveOf(p.tx)
 	if err != nil {
 		return nil, err

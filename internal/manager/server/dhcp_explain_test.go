@@ -439,7 +439,8 @@ func text(s *string) string {
 }
 
 // TestExplanationIsTheAnswer checks that the explanation of the manager is the answer of the server, for random clients of a random
-// configuration. Some of them have leases, and some of these were ended by an operator. With PORTOLAN_TEST_LONG it compares 10,000 clients of 20 configurations.
+// configuration. Some of them have leases, and some of these were ended by an operator. With PORTOLAN_TEST_LONG it compares 10,000 clients
+// of 20 configurations.
 func TestExplanationIsTheAnswer(t *testing.T) {
 	seed, contents, clients := uint64(1), 1, 100
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {

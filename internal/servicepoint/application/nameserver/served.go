@@ -73,8 +73,8 @@ func (v *view) zoneOf(name string, above bool) *servedZone {
 const streamBuffer = 128 << 10
 
 // applyContent reads consecutive streams and applies each completely or not at all. If the first stream begins at nothing, the name
-// server never answers from the revisions in between. It returns the zones that are new or have another serial, also with an error: they are
-// those of the streams before.
+// server never answers from the revisions in between. It returns the zones that are new or have another serial, also with an error: they
+// are those of the streams before.
 func (a *nameServer) applyContent(in io.Reader) (changed map[string]*servedZone, err error) {
 	a.contentLock.Lock()
 	defer a.contentLock.Unlock()

@@ -232,8 +232,8 @@ func (a *asker) remove(s *upstreamSocket, err error) {
 	s.close(err)
 }
 
-// release makes a socket available for another query. It has no port until then, so it receives nothing, and it discards the packets that it
-// has received: one of them may have the id of the next query.
+// release makes a socket available for another query. It has no port until then, so it receives nothing, and it discards the packets that
+// it has received: one of them may have the id of the next query.
 func (a *asker) release(s *upstreamSocket) {
 	s.mu.Lock()
 	free := s.fd >= 0 && disconnect(s.fd) == nil && discard(s.fd) == nil
