@@ -181,7 +181,7 @@ func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
 		return err
 	}
 	work := p.workOn(now.keys, now.addresses)
-	if err := p.addLinked(work, deployed); err != nil {
+	if err := p.addLinked(work, now.keys, deployed); err != nil {
 		return err
 	}
 	o.examined, o.byID = map[string]bool{}, p.byID

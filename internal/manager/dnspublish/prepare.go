@@ -251,7 +251,7 @@ func (p *plan) pendingWork(examined examinedZones, deploys []*plannedZone) (func
 		return nil, err
 	}
 	work := p.workOn(now.keys, now.addresses)
-	if err := p.addLinked(work, func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }); err != nil {
+	if err := p.addLinked(work, now.keys, func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }); err != nil {
 		return nil, err
 	}
 	now.held = held

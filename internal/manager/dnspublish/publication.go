@@ -203,11 +203,15 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 // and its number is that of the content that the next difference starts at. A receiver with older content gets the whole zone.
 func (c *publication) writeDifference(tx *store.Tx, number int64) error {
 	const insert = "INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)"
-	kept := 0
-	if err := tx.QueryRow("SELECT count(*) FROM dns_difference WHERE zone = ?", c.zone.id).Scan(&kept); err != nil {
+	var kept, bases int
+	if err := tx.QueryRow("SELECT count(*), count(CASE WHEN from_hash = '' THEN 1 END) FROM dns_difference WHERE zone = ?", c.zone.id).
+		Scan(&kept, &bases); err != nil {
 		return err
 	}
-	if kept == 0 {
+	if bases == 0 { // those of earlier versions have none
+		if err := tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id); err != nil {
+			return err
+		}
 		if err := tx.Write(insert, c.zone.id, c.before.number, "", c.before.hash, []byte{}); err != nil {
 			return err
 		}

@@ -117,18 +117,19 @@ func nearestZone(zones map[string]*plannedZone, name string) *plannedZone {
 	}
 }
 
-// addLinked adds the names of records that link to records of the changed names: an alias changes with the name of its host.
-func (p *plan) addLinked(work works, deployed func(id string) (deployedZone, bool, error)) error {
-	var keys, linked []string
+// addLinked adds the names of records that link to records of the changed names: an alias changes with the name of its host, which may be
+// in a zone that is not deployed.
+func (p *plan) addLinked(work works, changed []string, deployed func(id string) (deployedZone, bool, error)) error {
+	var joined, linked []string // joined are the changed names of zones that are examined as a whole
 	for z, w := range work {
 		is, _, err := deployed(z.id)
 		if err != nil {
 			return err
 		}
 		if !w.needsFullCheck(is) {
-			keys = append(keys, w.keys...)
 			continue
 		}
+		joined = append(joined, w.keys...)
 		if err := p.tx.Each(func(scan func(...any) error) error {
 			var key string
 			err := scan(&key)
@@ -140,8 +141,12 @@ func (p *plan) addLinked(work works, deployed func(id string) (deployedZone, boo
 			return err
 		}
 	}
-	slices.Sort(keys)
+	slices.Sort(joined)
+	keys := slices.Sorted(slices.Values(changed))
 	for _, key := range slices.Compact(keys) {
+		if _, found := slices.BinarySearch(joined, key); found {
+			continue
+		}
 		rows, err := p.tx.ResourcesByKey(p.configuration, key)
 		if err != nil {
 			return err

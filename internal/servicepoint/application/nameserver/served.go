@@ -102,7 +102,8 @@ func (a *nameServer) applyContent(in io.Reader) (changed map[string]*servedZone,
 	}
 	a.served.Store(now)
 	a.ahead.add(due...)
-	if len(now.views) > 0 && len(first.views) > 0 && now.views[0] == first.views[0] { // the same zones
+	maps.DeleteFunc(later, func(id string, _ *servedZone) bool { return now.zones[id] == nil }) // a later stream has deleted it
+	if len(now.views) > 0 && len(first.views) > 0 && now.views[0] == first.views[0] {           // the same zones
 		return later, nil
 	}
 	if current := now.signings(); !maps.Equal(current, first.signings()) {
